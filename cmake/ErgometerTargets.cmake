@@ -1,0 +1,54 @@
+# The project's kinds of targets: a library a folder, a test program an area. Warnings, sanitizers and the language
+# level are set here once.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+
+find_program(ERGOMETER_CCACHE ccache)
+if(ERGOMETER_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${ERGOMETER_CCACHE})
+endif()
+
+add_library(ergometer_options INTERFACE)
+target_compile_options(ergometer_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wcast-align
+                                                   -Woverloaded-virtual -Wconversion -Wno-sign-conversion)
+if(ERGOMETER_WERROR)
+  target_compile_options(ergometer_options INTERFACE -Werror)
+endif()
+if(ERGOMETER_SANITIZE)
+  add_compile_options(-fsanitize=${ERGOMETER_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${ERGOMETER_SANITIZE})
+endif()
+
+# ergometer_library(NAME SOURCES ... LINK ...): the library ergometer_NAME of this folder. LINK names exactly the
+# layers that the design's table allows; tools/check_layers.py holds the includes to it.
+function(ergometer_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  if(ARG_SOURCES)
+    add_library(ergometer_${name} STATIC ${ARG_SOURCES})
+    target_include_directories(ergometer_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+    target_link_libraries(ergometer_${name} PUBLIC ${ARG_LINK} PRIVATE ergometer_options)
+  else()
+    add_library(ergometer_${name} INTERFACE)
+    target_include_directories(ergometer_${name} INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+    target_link_libraries(ergometer_${name} INTERFACE ${ARG_LINK})
+  endif()
+endfunction()
+
+# ergometer_test(NAME SOURCES ... LINK ... [ENVIRONMENT ...] [LABELS ...]): one GoogleTest program, its cases
+# registered with ctest under "NAME.".
+function(ergometer_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;ENVIRONMENT;LABELS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} ergometer_test_support GTest::gtest GTest::gmock
+                                        GTest::gtest_main ergometer_options)
+  include(GoogleTest)
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
+                       PROPERTIES ENVIRONMENT "${ARG_ENVIRONMENT}" LABELS "${ARG_LABELS}" TIMEOUT 120)
+endfunction()

@@ -1,0 +1,7 @@
+#include "device/cray/cray.hpp"
+
+namespace ergometer {
+
+void discover_cray(const Host&, const DiscoverOptions&, Discovery&) {}
+
+}  // namespace ergometer

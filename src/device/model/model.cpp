@@ -1,0 +1,7 @@
+#include "device/model/model.hpp"
+
+namespace ergometer {
+
+void discover_model(const Host&, const DiscoverOptions&, Discovery&) {}
+
+}  // namespace ergometer

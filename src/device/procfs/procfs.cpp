@@ -1,0 +1,7 @@
+#include "device/procfs/procfs.hpp"
+
+namespace ergometer {
+
+void discover_procfs(const Host&, const DiscoverOptions&, Discovery&) {}
+
+}  // namespace ergometer

@@ -1,0 +1,7 @@
+#include "device/replay/replay.hpp"
+
+namespace ergometer {
+
+void discover_replay(const Host&, const DiscoverOptions&, Discovery&) {}
+
+}  // namespace ergometer

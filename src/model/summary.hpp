@@ -1,0 +1,83 @@
+// Summary: what a run's rows and regions amount to; summary.json in memory. A plain value that analysis makes and
+// report prints. Every optional that is unset is unknown and is written as null, never as 0.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "model/channel.hpp"
+#include "model/manifest.hpp"
+#include "model/warning.hpp"
+
+namespace ergometer {
+
+// Energy of the same domain and interval by another method.
+struct Alternative {
+  Method method = Method::counter;
+  std::optional<double> energy_j;
+};
+
+// One domain over one interval.
+struct DomainEnergy {
+  std::string domain;               // "gpu/0"
+  std::string device;               // UUID or name
+  Scope scope = Scope::node;
+  Method method = Method::counter;  // of energy_j
+  bool measured = true;             // false: modelled
+  std::optional<double> energy_j;
+  std::optional<double> uncertainty_j;   // half-width of a 95 % interval
+  std::optional<double> mean_power_w;    // energy_j over the covered time
+  std::optional<double> max_power_w;     // highest reading
+  double coverage = 0;                   // share of the interval that readings cover, 0..1
+  std::optional<double> filled_j;        // part of energy_j that another channel filled in, if any
+  std::vector<Alternative> alternatives;
+  bool in_total = true;
+  std::string note;                      // why not in the total, what is odd
+};
+
+struct RegionEnergy {
+  std::string path, name;
+  std::optional<std::int64_t> index;
+  std::int64_t count = 1;                // regions pooled in this row (1: a single region)
+  double t_begin_s = 0;                  // since the command's start; of the first if pooled
+  double duration_s = 0;                 // sum if pooled
+  bool cut = false;
+  int rank = -1;
+  std::optional<double> energy_j, uncertainty_j, net_energy_j;   // measured domains in the total
+  std::optional<double> modelled_j;      // modelled domains, never part of energy_j
+  double coverage = 0;                   // lowest of the domains in the total
+  bool low_confidence = false;           // shorter than the sensors resolve
+  std::vector<DomainEnergy> domains;
+  std::map<std::string, double> metrics; // "loss", "samples", "gpu/0/sm_active_ratio", "tree/cpu_ratio", ...
+};
+
+struct NodeSummary {
+  std::string name;
+  std::vector<DomainEnergy> domains;
+  std::optional<double> idle_power_w;    // measured before (and after) the command, domains in the total
+  std::optional<double> unexplained_j;   // node meter minus its parts; unset without a node meter
+  std::optional<double> machine_energy_j;  // all GPUs present, also those that the command could not use
+};
+
+struct RunSummary {
+  std::optional<double> duration_s;
+  std::optional<int> exit_code;
+  std::optional<double> energy_j, uncertainty_j;   // measured domains in the total
+  std::optional<double> net_energy_j;              // minus idle power times duration, when idle was measured
+  std::optional<double> modelled_j;                // modelled domains, never part of energy_j
+  bool partial = false;                            // a device that should be inside is not, or not throughout
+  bool valid = true;                               // false: cut, or nothing could be measured
+};
+
+struct Summary {
+  RunSummary run;
+  std::vector<NodeSummary> nodes;
+  std::vector<RegionEnergy> regions;
+  std::optional<double> overhead_cpu_s, overhead_cpu_share;   // share of one core
+  std::vector<Warning> warnings;
+};
+
+}  // namespace ergometer

@@ -1,0 +1,46 @@
+// RunReader: reads a run directory, also a running, cut, damaged or hand-written one. Used by the command line.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "model/manifest.hpp"
+#include "model/node.hpp"
+#include "model/region.hpp"
+#include "model/trace.hpp"
+
+namespace ergometer {
+
+class RunReader {
+ public:
+  // Errors: no such folder; no run.json or one that is empty, foreign or damaged (named, with what is expected).
+  // A damaged node.json is a warning; its sample files are still read with channels inferred from column names.
+  [[nodiscard]] static Result<RunReader> open(const std::filesystem::path& dir);
+
+  [[nodiscard]] const std::filesystem::path& dir() const { return dir_; }
+  [[nodiscard]] const Manifest& manifest() const { return manifest_; }
+  [[nodiscard]] const std::vector<Node>& nodes() const { return nodes_; }
+  // Damage found so far, by open and by the reads below.
+  [[nodiscard]] const std::vector<Warning>& warnings() const { return warnings_; }
+
+  // Names of the sensors of a node that have a sample file.
+  [[nodiscard]] std::vector<std::string> sensors(const std::string& node) const;
+  // All rows of one sensor in time order. A frame that is damaged or cut is left out and becomes a warning and, through
+  // its missing rows, a gap; the other frames are kept. Safe to call from several threads if `damage` is given, which
+  // then receives the warnings instead of warnings().
+  [[nodiscard]] Result<Trace> samples(const std::string& node, const std::string& sensor,
+                                      std::vector<Warning>* damage = nullptr) const;
+  // regions.csv and, while the run has not ended, the marker files, with paths resolved; by begin time.
+  [[nodiscard]] Result<std::vector<Region>> regions(const std::string& node);
+  [[nodiscard]] Result<std::vector<Event>> events(const std::string& node);
+
+ private:
+  std::filesystem::path dir_;
+  Manifest manifest_;
+  std::vector<Node> nodes_;
+  std::vector<Warning> warnings_;
+};
+
+}  // namespace ergometer
