@@ -17,6 +17,10 @@ endif()
 add_library(ergometer_options INTERFACE)
 target_compile_options(ergometer_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wcast-align
                                                    -Woverloaded-virtual -Wconversion -Wno-sign-conversion)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # False alarms of GCC 12 on std::string::operator=(const char*), GCC bug 105651.
+  target_compile_options(ergometer_options INTERFACE -Wno-restrict)
+endif()
 if(ERGOMETER_WERROR)
   target_compile_options(ergometer_options INTERFACE -Werror)
 endif()

@@ -16,21 +16,24 @@ extern "C" {
 /* A region that has begun; 0 is no region, and every function ignores it. Valid until its end. */
 typedef uint64_t ergometer_region;
 
-/* Not for use: the state and the bodies behind the inline functions. State: 0 not started, 1 active, -1 off. */
+/* Not for use: the state and the bodies behind the inline functions. State: 0 not started, 1 active, -1 off; written
+ * while other threads read it, therefore read by ergometer_is_off_ only. */
 extern int ergometer_state_;
 ergometer_region ergometer_begin_(const char* name, int64_t index);
 void ergometer_end_(ergometer_region region);
 void ergometer_number_(ergometer_region region, const char* key, double value);
 void ergometer_text_(ergometer_region region, const char* key, const char* value);
 
+static inline int ergometer_is_off_(void) { return __atomic_load_n(&ergometer_state_, __ATOMIC_RELAXED) < 0; }
+
 /* Begins a region inside the calling thread's innermost open one. `name` is UTF-8, without '/', '[' or ']' (they become
  * '_'), up to 1,000 bytes, and is copied. */
 static inline ergometer_region ergometer_begin(const char* name) {
-  return ergometer_state_ < 0 ? 0 : ergometer_begin_(name, -1);
+  return ergometer_is_off_() ? 0 : ergometer_begin_(name, -1);
 }
 /* The same with an index of its own, shown as name[index]; index >= 0. */
 static inline ergometer_region ergometer_begin_indexed(const char* name, int64_t index) {
-  return ergometer_state_ < 0 ? 0 : ergometer_begin_(name, index);
+  return ergometer_is_off_() ? 0 : ergometer_begin_(name, index);
 }
 /* Ends a region; any thread. */
 static inline void ergometer_end(ergometer_region region) {

@@ -37,6 +37,12 @@ bool SystemClock::sleep_until(MonoTime deadline, StopSignal& stop) {
   return !stop.changed_.wait_until(lock, until, [&] { return stop.requested_; });
 }
 
+Nanos SystemClock::suspended() {
+  // Read close together; CLOCK_BOOTTIME runs on while the machine sleeps.
+  const auto mono = read_clock(CLOCK_MONOTONIC);
+  return Nanos(read_clock(CLOCK_BOOTTIME) - mono);
+}
+
 SteppedClock::SteppedClock(MonoTime start, WallTime wall_start, std::function<void(MonoTime)> on_advance)
     : now_(start), wall_offset_(to_ns(wall_start) - to_ns(start)), on_advance_(std::move(on_advance)) {}
 
@@ -55,59 +61,65 @@ void SteppedClock::step_wall(Nanos step) {
   wall_offset_ += step;
 }
 
+void SteppedClock::suspend(Nanos length) {
+  std::lock_guard lock(mutex_);
+  wall_offset_ += length;
+  suspended_ += length;
+}
+
+Nanos SteppedClock::suspended() {
+  std::lock_guard lock(mutex_);
+  return suspended_;
+}
+
 void SteppedClock::join() {
   std::lock_guard lock(mutex_);
   ++participants_;
 }
 
 void SteppedClock::leave() {
-  std::unique_lock lock(mutex_);
+  std::lock_guard lock(mutex_);
   --participants_;
-  advance_if_all_sleep(lock);
+  advance_if_all_sleep();
 }
 
-void SteppedClock::advance_if_all_sleep(std::unique_lock<std::mutex>&) {
-  if (sleepers_.empty() || sleeping_ < participants_) return;
-  const MonoTime next = sleepers_.begin()->first;
-  if (next > now_) {
+// A sleeper counts as awake from this moment, before it is scheduled, so that time cannot run past it.
+SteppedClock::Sleepers::iterator SteppedClock::rouse(Sleepers::iterator at, bool stopped) {
+  at->second->awake = true;
+  at->second->stopped = stopped;
+  at->second->wake.notify_one();
+  return sleepers_.erase(at);
+}
+
+void SteppedClock::rouse_stopped(const StopSignal& stop) {
+  std::lock_guard lock(mutex_);
+  for (auto at = sleepers_.begin(); at != sleepers_.end();) at = at->second->stop == &stop ? rouse(at, true) : ++at;
+}
+
+void SteppedClock::advance_if_all_sleep() {
+  if (sleepers_.empty() || static_cast<int>(sleepers_.size()) < participants_) return;
+  if (const MonoTime next = sleepers_.begin()->first; next > now_) {
     now_ = next;
     if (on_advance_) on_advance_(now_);
   }
-  // Those whose time has come count as awake from this moment, before they are scheduled, so that time cannot
-  // run past them.
-  while (!sleepers_.empty() && sleepers_.begin()->first <= now_) {
-    sleepers_.erase(sleepers_.begin());
-    --sleeping_;
-  }
-  changed_.notify_all();
+  for (auto at = sleepers_.begin(); at != sleepers_.end() && at->first <= now_;) at = rouse(at, false);
 }
 
 bool SteppedClock::sleep_until(MonoTime deadline, StopSignal& stop) {
   {
     std::lock_guard stop_lock(stop.mutex_);
-    if (stop.requested_) return false;
-    stop.on_request_ = [this] {
-      std::lock_guard lock(mutex_);
-      changed_.notify_all();
-    };
+    stop.on_request_ = [this, &stop] { rouse_stopped(stop); };
   }
   std::unique_lock lock(mutex_);
+  // A request after this look finds the sleeper in the list, since it needs the lock that is held here.
+  if (stop.requested()) return false;
   if (deadline <= now_) return true;
-  const auto self = sleepers_.emplace(deadline, &stop);
-  ++sleeping_;
-  advance_if_all_sleep(lock);
-  bool stopped = false;
-  changed_.wait(lock, [&] {
-    if (now_ >= deadline) return true;
-    stopped = stop.requested();
-    return stopped;
-  });
-  if (stopped && now_ < deadline) {
-    sleepers_.erase(self);
-    --sleeping_;
-    return false;
-  }
-  return true;
+  Sleeper self;
+  self.stop = &stop;
+  sleepers_.emplace(deadline, &self);
+  advance_if_all_sleep();
+  self.wake.wait(lock, [&] { return self.awake; });
+  return !self.stopped;
 }
 
 }  // namespace ergometer

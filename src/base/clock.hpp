@@ -51,6 +51,8 @@ class Clock {
   virtual WallTime wall() = 0;
   // Sleeps until `deadline` or until `stop` is requested. Returns false if stopped.
   virtual bool sleep_until(MonoTime deadline, StopSignal& stop) = 0;
+  // Time that the machine has spent suspended since boot; monotonic time does not pass meanwhile.
+  virtual Nanos suspended() { return Nanos{0}; }
   // A thread that will sleep on this clock says so while it lives (see Participant); only a SteppedClock cares.
   virtual void join() {}
   virtual void leave() {}
@@ -78,6 +80,7 @@ class SystemClock final : public Clock {
   MonoTime now() override;
   WallTime wall() override;
   bool sleep_until(MonoTime deadline, StopSignal& stop) override;
+  Nanos suspended() override;
 };
 
 // Simulated time: it stands still while any participant works and jumps to the earliest deadline once all
@@ -89,20 +92,32 @@ class SteppedClock final : public Clock {
   MonoTime now() override;
   WallTime wall() override;
   bool sleep_until(MonoTime deadline, StopSignal& stop) override;
+  Nanos suspended() override;
   void join() override;
   void leave() override;
   // Moves the wall clock by `step` (a correction by NTP or by hand); monotonic time is unaffected.
   void step_wall(Nanos step);
+  // Lets the machine sleep for `length`: wall time passes, monotonic time does not.
+  void suspend(Nanos length);
 
  private:
-  void advance_if_all_sleep(std::unique_lock<std::mutex>& lock);
+  // Each sleeper is woken by itself: with many threads, waking all at each step would cost more than their work.
+  struct Sleeper {
+    const StopSignal* stop = nullptr;
+    std::condition_variable wake;
+    bool awake = false, stopped = false;
+  };
+  using Sleepers = std::multimap<MonoTime, Sleeper*>;
+  void advance_if_all_sleep();
+  Sleepers::iterator rouse(Sleepers::iterator at, bool stopped);
+  void rouse_stopped(const StopSignal& stop);
+
   std::mutex mutex_;
-  std::condition_variable changed_;
   MonoTime now_;
   Nanos wall_offset_;
-  std::multimap<MonoTime, const StopSignal*> sleepers_;
+  Nanos suspended_{0};
+  Sleepers sleepers_;
   int participants_ = 0;
-  int sleeping_ = 0;
   std::function<void(MonoTime)> on_advance_;
 };
 

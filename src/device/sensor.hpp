@@ -2,11 +2,11 @@
 // measure's Sampler on one thread. Discovery: what a backend found, with reasons for what it did not.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/environment.hpp"
 #include "device/host.hpp"
 #include "model/node.hpp"
 #include "model/trace.hpp"
@@ -45,8 +45,6 @@ class Sensor {
   explicit Sensor(SensorInfo info) : info_(std::move(info)) {}
   SensorInfo info_;
 };
-
-using Environment = std::map<std::string, std::string>;
 
 struct DiscoverOptions {
   Environment environment;             // of the measured command: CUDA_VISIBLE_DEVICES and the like

@@ -19,7 +19,7 @@ struct SessionOptions {
   std::vector<std::string> command;
   std::string directory;
   DiscoverOptions discover;
-  std::vector<std::string> require;   // interfaces, sensors or domains ("nvml", "gpu/0") without which nothing starts
+  std::vector<std::string> require;  // interfaces, sensors or domains ("nvml", "gpu/0") without which nothing starts
 };
 
 // The state shown while a run goes on.
@@ -30,22 +30,23 @@ struct LiveView {
     std::optional<double> power_w;
     bool measured = true;
   };
-  std::vector<DomainPower> domains;   // in the total only, newest power
-  std::optional<double> energy_j;     // measured so far, in the total
-  std::string region;                 // current innermost region
+  std::vector<DomainPower> domains;  // in the total only, newest power
+  std::optional<double> energy_j;    // measured so far, in the total
+  std::string region;                // current innermost region
 };
 
 class Session {
  public:
   // Discovers, checks `require` (an Error that names what is missing and its remedy; nothing was started), creates the
-  // run directory, starts the samplers and returns when each sensor gave its first reading or 2 s have passed.
+  // run directory, starts the samplers and returns when each sensor gave its first reading or 2 s have passed. On a
+  // SteppedClock the thread that calls start() and stop() must be a Participant.
   [[nodiscard]] static Result<std::unique_ptr<Session>> start(const Host& host, SessionOptions options);
   // Stops if still running; the run is then left marked as not complete.
   ~Session();
 
   [[nodiscard]] const std::filesystem::path& run_dir() const;
   [[nodiscard]] const Node& node() const;
-  [[nodiscard]] const std::vector<Warning>& warnings() const;
+  [[nodiscard]] std::vector<Warning> warnings() const;
   // Notes the moments of the run. Any of them may be left out.
   void idle_before_begins();
   void idle_before_ends();
@@ -57,8 +58,11 @@ class Session {
   void warn(Warning warning);
   [[nodiscard]] LiveView live();
   // Takes a last reading of every sensor, stops them (one that hangs is left behind after 3 s and recorded as a gap),
-  // writes regions and run.json. Idempotent: later calls return the same manifest and write nothing.
+  // writes regions and run.json. Idempotent: later calls return the same manifest and write nothing. An Error means
+  // that run.json could not be written; smaller trouble with the output is a warning of the manifest.
   [[nodiscard]] Result<Manifest> stop();
+  // After stop(): whether a read that never returned was left behind, so that the process should end by _exit().
+  [[nodiscard]] bool left_thread_behind() const;
 
  private:
   struct State;

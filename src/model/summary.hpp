@@ -31,8 +31,11 @@ struct DomainEnergy {
   std::optional<double> uncertainty_j;   // half-width of a 95 % interval
   std::optional<double> mean_power_w;    // energy_j over the covered time
   std::optional<double> max_power_w;     // highest reading
+  std::optional<double> last_power_w;    // newest reading; only for whole runs
   double coverage = 0;                   // share of the interval that readings cover, 0..1
   std::optional<double> filled_j;        // part of energy_j that another channel filled in, if any
+  std::optional<double> gap_j;           // what gaps of a power series would add if bridged; not in energy_j
+  std::optional<double> longest_gap_s;   // only for whole runs; unset without a gap
   std::vector<Alternative> alternatives;
   bool in_total = true;
   std::string note;                      // why not in the total, what is odd

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -30,6 +31,10 @@ struct Event {
 // One column. `present` is empty when every value is there, else one flag a row.
 class Column {
  public:
+  Column() = default;
+  // Takes whole vectors: `present` is empty or as long as `values`.
+  Column(std::vector<double> values, std::vector<std::uint8_t> present)
+      : values_(std::move(values)), present_(std::move(present)) {}
   void push(std::optional<double> value);
   [[nodiscard]] std::optional<double> operator[](std::size_t row) const {
     if (!present_.empty() && !present_[row]) return std::nullopt;

@@ -11,7 +11,7 @@ namespace ergometer {
 enum class GroupBy { epoch, phase, domain };
 
 struct TextOptions {
-  int width = 100;            // columns of the terminal
+  int width = 100;  // columns of the terminal
   GroupBy by = GroupBy::epoch;
   bool colour = false;
 };

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +16,8 @@ class MarkerLog {
  public:
   // `folder` is RUN/markers; it need not exist yet.
   explicit MarkerLog(std::filesystem::path folder);
+  MarkerLog(MarkerLog&&) noexcept;
+  MarkerLog& operator=(MarkerLog&&) noexcept;
   ~MarkerLog();
   // Reads what has been added since the last call. Records that are half written are left for the next call; bytes
   // that are no record are skipped and counted in damaged().
@@ -27,6 +28,8 @@ class MarkerLog {
   // cut = true. Siblings of one name without an index of their own are numbered from 0 if there is more than one.
   [[nodiscard]] std::vector<Region> regions(MonoTime cut_at) const;
   [[nodiscard]] std::size_t damaged() const;
+  // Marker files whose process no longer lives (by pid and start time), as of now.
+  [[nodiscard]] std::vector<std::filesystem::path> ended() const;
 
  private:
   struct State;

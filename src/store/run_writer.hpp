@@ -4,10 +4,8 @@
 
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "base/result.hpp"
 #include "model/manifest.hpp"
@@ -17,35 +15,56 @@
 
 namespace ergometer {
 
-// One sample file. append() only copies into memory and may be called from any thread; RunWriter::flush writes.
+// One sample file; made by RunWriter::open_samples.
 class SampleStream {
  public:
-  virtual ~SampleStream() = default;
-  virtual void append(std::span<const Row> rows) = 0;
+  ~SampleStream();
+  SampleStream(const SampleStream&) = delete;
+  SampleStream& operator=(const SampleStream&) = delete;
+  // Copies rows into memory as text (about 0.1 us a value); RunWriter::flush writes them. Any thread. A row must have
+  // one value a channel; values that are not finite are written as missing.
+  void append(std::span<const Row> rows);
+
+ private:
+  friend class RunWriter;
+  struct State;
+  explicit SampleStream(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
 };
 
 class RunWriter {
  public:
-  // Creates the folder `dir` with run.json (state "running"). An existing folder that holds anything is refused
-  // (exists): a run is never mixed with another. Errors name the path and, for a full or read-only disk, the remedy.
+  // Creates the folder `dir` with run.json and an empty folder for markers. An existing folder that holds anything but
+  // zero-byte files is refused (exists): a run is never mixed with another. Errors name the path and, for a full or
+  // read-only disk, the remedy; what was created is removed again.
   [[nodiscard]] static Result<std::unique_ptr<RunWriter>> create(const std::filesystem::path& dir,
                                                                  const Manifest& manifest);
-  virtual ~RunWriter() = default;
-  [[nodiscard]] virtual const std::filesystem::path& dir() const = 0;
+  // Writes what is still buffered, as far as that is possible.
+  ~RunWriter();
+  RunWriter(const RunWriter&) = delete;
+  RunWriter& operator=(const RunWriter&) = delete;
+
+  [[nodiscard]] const std::filesystem::path& dir() const;
   // (Re)writes run.json or node.json, atomically. write_node creates the node's folder.
-  [[nodiscard]] virtual Result<void> write_manifest(const Manifest& manifest) = 0;
-  [[nodiscard]] virtual Result<void> write_node(const Node& node) = 0;
-  // Opens nodes/NODE/samples/SENSOR.csv.zst; the node must have been written. The stream lives as long as the writer.
-  [[nodiscard]] virtual Result<SampleStream*> open_samples(const std::string& node, const SensorInfo& sensor) = 0;
+  [[nodiscard]] Result<void> write_manifest(const Manifest& manifest);
+  [[nodiscard]] Result<void> write_node(const Node& node);
+  // Opens nodes/NODE/samples/SENSOR.csv.zst; the node must have been written (not_found). A sensor can be opened once
+  // (exists). The stream lives as long as the writer.
+  [[nodiscard]] Result<SampleStream*> open_samples(const std::string& node, const SensorInfo& sensor);
   // Buffers an event for nodes/NODE/events.csv. Any thread.
-  virtual void add_event(const std::string& node, const Event& event) = 0;
+  void add_event(const std::string& node, const Event& event);
   // Compresses and writes what is buffered: one frame a stream that has rows. Called at least twice a second by one
-  // thread. On an error (disk full) nothing is lost: the rows stay buffered, up to 64 MiB, and are tried again;
-  // beyond that the oldest are dropped and the loss becomes an event as soon as events can be written.
-  [[nodiscard]] virtual Result<void> flush() = 0;
-  // Reads the marker files of RUN/markers, writes each node's regions.csv and removes the marker files whose process
+  // thread. On an error (disk full) nothing is lost: the rows stay buffered, up to 64 MiB over all streams, and are
+  // tried again; beyond that the oldest are dropped and the loss becomes an event as soon as events can be written.
+  [[nodiscard]] Result<void> flush();
+  // Reads the marker files of RUN/markers, writes the node's regions.csv and removes the marker files whose process
   // has ended. `cut_at` ends the regions that are still open. Call once, after the command has ended.
-  [[nodiscard]] virtual Result<void> write_regions(const std::string& node, MonoTime cut_at) = 0;
+  [[nodiscard]] Result<void> write_regions(const std::string& node, MonoTime cut_at);
+
+ private:
+  struct State;
+  explicit RunWriter(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace ergometer

@@ -1,0 +1,69 @@
+// ergometer show RUN: a run as a table or as JSON. Reads only; derives the summary anew each time.
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <memory>
+
+#include "base/text.hpp"
+#include "command.hpp"
+#include "library/load_run.hpp"
+#include "report/json.hpp"
+#include "report/text.hpp"
+
+namespace ergometer::cli {
+namespace {
+
+struct ShowOptions {
+  std::string run, by = "epoch";
+  bool json = false, colour = false;
+  int width = 0;
+};
+
+constexpr int kNarrowest = 40, kUsualWidth = 100;
+
+Result<GroupBy> group_by(const std::string& word) {
+  static const std::array<std::string, 3> words{"epoch", "phase", "domain"};
+  for (std::size_t i = 0; i < words.size(); ++i)
+    if (word == words[i]) return static_cast<GroupBy>(i);
+  const auto nearest = nearest_name(word, words);
+  return fail(ErrorCode::invalid_argument, fmt::format("--by cannot be \"{}\"", word),
+              nearest.empty() ? "it is one of epoch, phase, domain" : fmt::format("did you mean \"{}\"?", nearest));
+}
+
+int terminal_width() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= kNarrowest) return size.ws_col;
+  return kUsualWidth;
+}
+
+int show(const ShowOptions& options) {
+  const auto by = group_by(options.by);
+  if (!by) return report_error(by.error());
+  const auto run = load_run(options.run);
+  if (!run) return report_error(run.error());
+  TextOptions text;
+  text.by = *by;
+  text.width = options.width > 0 ? options.width : terminal_width();
+  text.colour = options.colour;
+  fmt::print("{}", options.json ? summary_json(run->summary) : render_text(run->manifest, run->summary, text));
+  return 0;
+}
+
+}  // namespace
+
+void add_show(CLI::App& app, Context& context) {
+  const auto options = std::make_shared<ShowOptions>();
+  auto* command = app.add_subcommand("show", "Show a run: its energy by domain and by region");
+  command->add_option("RUN", options->run, "run directory")->required();
+  command->add_option("--by", options->by, "rows of the table: epoch, phase or domain")->capture_default_str();
+  command->add_flag("--json", options->json, "print the summary as JSON");
+  command->add_option("--width", options->width, "columns of the table (default: the terminal's)")
+      ->check(CLI::Range(kNarrowest, 1000));
+  command->add_flag("--colour", options->colour, "colour the headings");
+  command->callback([options, &context] { context.exit_code = show(*options); });
+}
+
+}  // namespace ergometer::cli

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Times what users wait for and prints it beside its target: usage bench.py BIN_DIR FAKE_NVML [--quick].
+
+Nothing here is a test: numbers are printed with their spread, never asserted. --quick runs everything once, small,
+so that the benchmarks themselves keep working."""
+import argparse
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import statistics
+import subprocess
+import tempfile
+import time
+
+RAPL_ZONES = 2
+
+
+def fake_machine(folder, gpus):
+    """A host root with two RAPL packages and the real /proc, and a scenario of GPUs for the fake NVML."""
+    root = pathlib.Path(folder) / "root"
+    for zone in range(RAPL_ZONES):
+        path = root / f"sys/class/powercap/intel-rapl:{zone}"
+        path.mkdir(parents=True)
+        (path / "name").write_text(f"package-{zone}\n")
+        (path / "energy_uj").write_text("1000000\n")
+        (path / "max_energy_range_uj").write_text("262143328850\n")
+        (path / "constraint_0_max_power_uw").write_text("205000000\n")
+    (root / "proc").symlink_to("/proc")
+    scenario = pathlib.Path(folder) / "gpus.scenario"
+    scenario.write_text(f"gpus = {gpus}\n")
+    return root, scenario
+
+
+def environment(scenario):
+    return {**os.environ, "ERGOMETER_FAKE_NVML": str(scenario)}
+
+
+def run_command(options, folder, name, *command, extra=()):
+    return [str(options.bin / "ergometer"), "run", "-o", str(pathlib.Path(folder) / name), "--quiet", *extra, "--",
+            *command]
+
+
+def quantiles(values, scale, digits=1):
+    values = sorted(v * scale for v in values)
+    return f"{statistics.median(values):.{digits}f} ({values[0]:.{digits}f} to {values[-1]:.{digits}f})"
+
+
+def start_delay(options, row):
+    repeats = 3 if options.quick else 25
+    helper = str(options.bin / "print_time")
+    with tempfile.TemporaryDirectory() as folder:
+        root, scenario = fake_machine(folder, 8)
+        extra = ["--host-root", str(root), "--nvml", str(options.nvml)]
+        delays = {"this machine": [], "8 fake GPUs, 2 packages": []}
+        for i in range(repeats):
+            for kind, more in (("this machine", ()), ("8 fake GPUs, 2 packages", extra)):
+                def delay(argv):
+                    begin = time.monotonic_ns()
+                    out = subprocess.run(argv, stdout=subprocess.PIPE, env=environment(scenario), check=True).stdout
+                    return (int(out) - begin) * 1e-9
+                direct = delay([helper])
+                wrapped = delay(run_command(options, folder, f"d{i}{len(more)}", helper, extra=more))
+                delays[kind].append(wrapped - direct)
+        for kind, values in delays.items():
+            row(f"start of COMMAND delayed, {kind} (ms)", quantiles(values, 1e3), "15")
+
+
+def overhead(options, row):
+    length = "3" if options.quick else "30"
+    with tempfile.TemporaryDirectory() as folder:
+        root, scenario = fake_machine(folder, 8)
+        argv = run_command(options, folder, "o", "sleep", length,
+                           extra=["--host-root", str(root), "--nvml", str(options.nvml)])
+        subprocess.run(argv, env=environment(scenario), check=True)
+        run = json.loads((pathlib.Path(folder) / "o/run.json").read_text())
+        summary = json.loads((pathlib.Path(folder) / "o/summary.json").read_text())
+        row(f"CPU of the tool, 8 fake GPUs + 2 packages, {length} s (% of one core)",
+            f"{summary['overhead']['cpu_share'] * 100:.2f}", "0.5")
+        row("memory of the tool (MiB, peak)", f"{run['overhead']['max_rss_bytes'] / 2**20:.1f}", "40")
+
+
+def last_times(folder):
+    """Last time of each sample file, as another program would read it: with zstd."""
+    for file in pathlib.Path(folder).glob("nodes/*/samples/*.csv.zst"):
+        text = subprocess.run(["zstd", "-dcq", file], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+        lines = [line for line in text.decode().splitlines() if line[:1].isdigit()]
+        if lines:
+            yield file.name, int(lines[-1].split(",")[0])
+
+
+def lost_after_kill(options, row):
+    losses, opened = [], 0
+    repeats = 1 if options.quick else 8
+    for i in range(repeats):
+        with tempfile.TemporaryDirectory() as folder:
+            root, scenario = fake_machine(folder, 8)
+            argv = run_command(options, folder, "k", "sleep", "20",
+                               extra=["--host-root", str(root), "--nvml", str(options.nvml)])
+            tool = subprocess.Popen(argv, env=environment(scenario), start_new_session=True)
+            time.sleep(3 + random.random())
+            tool.send_signal(signal.SIGKILL)
+            killed = time.monotonic_ns()
+            tool.wait()
+            os.killpg(tool.pid, signal.SIGKILL)
+            run = pathlib.Path(folder) / "k"
+            fast = [t for name, t in last_times(run) if name.startswith(("gpu0.", "gpu0-samples", "rapl"))]
+            losses.append((killed - min(fast)) * 1e-9)
+            opened += subprocess.run([options.bin / "ergometer", "show", run], stdout=subprocess.DEVNULL).returncode == 0
+    row("lost after SIGKILL of the tool (s)", quantiles(losses, 1, 2), "1")
+    row("directories that open afterwards", f"{opened} of {repeats}", "all")
+
+
+def show_day(options, row):
+    hours = "0.2" if options.quick else "24"
+    folder = options.day or tempfile.mkdtemp()
+    run = pathlib.Path(folder) / "day"
+    try:
+        if not run.exists():
+            subprocess.run([options.bin / "make_day", run, hours, "8"], check=True)
+        times = []
+        for _ in range(1 if options.quick else 5):
+            begin = time.monotonic()
+            subprocess.run([options.bin / "ergometer", "show", run], stdout=subprocess.DEVNULL, check=True)
+            times.append(time.monotonic() - begin)
+        row(f"show on {hours} h of 8 GPUs (s)", quantiles(times, 1, 2), "5")
+    finally:
+        if not options.day:
+            shutil.rmtree(folder)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("bin", type=pathlib.Path)
+    parser.add_argument("nvml", type=pathlib.Path)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--day", help="keep the generated day in this folder")
+    parser.add_argument("--only", help="comma-separated: start,overhead,kill,show")
+    options = parser.parse_args()
+    options.bin, options.nvml = options.bin.resolve(), options.nvml.resolve()
+    parts = {"start": start_delay, "overhead": overhead, "kill": lost_after_kill, "show": show_day}
+    print(f"{'what (median, smallest to largest)':72} {'measured':>26} {'reach':>6}")
+    for name, part in parts.items():
+        if not options.only or name in options.only.split(","):
+            part(options, lambda what, measured, reach: print(f"{what:72} {measured:>26} {reach:>6}", flush=True))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+#include "analysis/candidate.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+namespace ergometer {
+namespace {
+
+constexpr std::size_t kOutlineKnots = 200'000;
+
+CurveOptions options_of(const Trace& trace, const Channel& channel, const Series& series, bool uncertain) {
+  CurveOptions options;
+  options.window_ns = std::max<std::int64_t>(0, channel.window.value_or(Nanos{0}).count());
+  options.period_ns = std::max<std::int64_t>(0, channel.period.value_or(Nanos{0}).count());
+  options.resolution = channel.resolution.value_or(0.0);
+  options.gap_ns = gap_limit(trace.info, channel, series.usual_ns());
+  options.uncertain = uncertain;
+  return options;
+}
+
+Curve curve_of(const Trace& trace, const Channel& channel, const Series& series, bool uncertain) {
+  const auto options = options_of(trace, channel, series, uncertain);
+  if (channel.behaviour == Behaviour::gauge) return Curve::of_gauge(series, options);
+  CounterRules rules{channel.range, channel.max_power_w};
+  // The plausibility rules are about joules; a counter of bytes or seconds that falls has been reset.
+  if (channel.quantity != Quantity::energy) rules = {};
+  return Curve::of_counter(series, rules, options);
+}
+
+// Sums every piece into its line. An open end of the run is where the readings end.
+std::vector<Share> share_out(const Curve& curve, const Series& series, const Rows& rows) {
+  std::vector<Share> shares(rows.size());
+  if (series.size() == 0) return shares;
+  std::size_t hint = 0;
+  for (const auto& piece : rows.pieces) {
+    const auto begin = piece.begin == kUnknownBegin ? series.t().front() : piece.begin;
+    const auto end = piece.end == kUnknownEnd ? series.t().back() : piece.end;
+    if (end > begin) shares[piece.row].add(curve.between(begin, end, hint));
+  }
+  return shares;
+}
+
+Outline outline_of(const Curve& curve, const Series& series) {
+  Outline outline;
+  const std::size_t n = series.size();
+  const std::size_t stride = n / kOutlineKnots + 1;
+  for (std::size_t i = 0; i < n; i += std::min(stride, std::max<std::size_t>(1, n - 1 - i))) {
+    const auto p = curve.at_reading(i);
+    outline.t.push_back(series.t()[i]);
+    outline.energy_j.push_back(p.amount);
+    outline.covered_s.push_back(static_cast<double>(p.covered_ns) / 1e9);
+    if (i + 1 == n) break;
+  }
+  return outline;
+}
+
+void find_gaps(Candidate& c, const Piece& run) {
+  for (const auto& hole : c.holes) {
+    const auto begin = std::max(hole.begin_ns, run.begin), end = std::min(hole.end_ns, run.end);
+    if (end <= begin) continue;
+    ++c.gaps;
+    c.longest_gap_ns = std::max(c.longest_gap_ns, end - begin);
+  }
+}
+
+// The first run of digits: the socket of "package/0" and of "package/0/die/1".
+std::string_view first_number(std::string_view domain) {
+  const auto begin = domain.find_first_of("0123456789");
+  if (begin == std::string_view::npos) return {};
+  const auto end = domain.find_first_not_of("0123456789", begin);
+  return domain.substr(begin, end == std::string_view::npos ? end : end - begin);
+}
+
+const Piece& run_piece(const Rows& rows) {
+  return *std::find_if(rows.pieces.begin(), rows.pieces.end(), [](const Piece& p) { return p.row == kRunRow; });
+}
+
+}  // namespace
+
+Share Outline::between(std::int64_t from, std::int64_t to) const {
+  Share share;
+  if (t.size() < 2) return share;
+  from = std::clamp(from, t.front(), t.back());
+  to = std::clamp(to, t.front(), t.back());
+  if (to <= from) return share;
+  const auto at = [&](std::int64_t x, const std::vector<double>& y) {
+    const auto next = std::upper_bound(t.begin(), t.end(), x);
+    if (next == t.end()) return y.back();
+    const auto i = static_cast<std::size_t>(next - t.begin()) - 1;
+    return y[i] + (y[i + 1] - y[i]) * static_cast<double>(x - t[i]) / static_cast<double>(t[i + 1] - t[i]);
+  };
+  share.amount = at(to, energy_j) - at(from, energy_j);
+  share.covered_s = at(to, covered_s) - at(from, covered_s);
+  return share;
+}
+
+bool gives_energy(const Channel& channel) {
+  return channel.method && (channel.quantity == Quantity::power || channel.quantity == Quantity::energy);
+}
+
+std::vector<std::optional<std::size_t>> find_mirrors(const Trace& trace) {
+  const auto& channels = trace.info.channels;
+  std::vector<std::optional<std::size_t>> mirrors(channels.size());
+  const auto may = [&](std::size_t i) {
+    return gives_energy(channels[i]) && channels[i].quantity == Quantity::energy && channels[i].in_total;
+  };
+  for (std::size_t j = 1; j < channels.size(); ++j) {
+    for (std::size_t i = 0; i < j && may(j) && !mirrors[j]; ++i) {
+      if (!may(i) || mirrors[i] || channels[i].scope != channels[j].scope || channels[i].domain == channels[j].domain)
+        continue;
+      const auto socket = first_number(channels[i].domain);
+      if (socket.empty() || socket != first_number(channels[j].domain) || trace.rows() < 2) continue;
+      if (trace.columns[i].complete() && trace.columns[j].complete() &&
+          trace.columns[i].values() == trace.columns[j].values())
+        mirrors[j] = i;
+    }
+  }
+  return mirrors;
+}
+
+Candidate make_candidate(const Trace& trace, std::size_t column, const Rows& rows) {
+  Candidate c;
+  c.channel = trace.info.channels[column];
+  c.sensor = trace.info.name;
+  const bool gauge = c.channel.behaviour == Behaviour::gauge;
+  const Series series(trace, column, false);
+  const Curve curve = curve_of(trace, c.channel, series, true);
+  c.resolves_ns = gauge ? std::max(series.usual_ns(), c.channel.window.value_or(Nanos{0}).count())
+                        : c.channel.period.value_or(Nanos{0}).count();
+  c.shares = share_out(curve, series, rows);
+  c.holes = curve.holes();
+  c.log = curve.log();
+  c.readings = series.size();
+  if (c.readings == 0) return c;
+  c.first_ns = series.t().front();
+  c.last_ns = series.t().back();
+  c.last_power_w = curve.last_level(run_piece(rows).end);
+  find_gaps(c, run_piece(rows));
+  if (gauge && c.channel.measured) c.outline = outline_of(curve, series);
+  return c;
+}
+
+void add_gauges(const Trace& trace, std::size_t column, const Rows& rows, std::vector<Gauge>& out) {
+  const Channel& channel = trace.info.channels[column];
+  const Series series(trace, column, channel.quantity == Quantity::temperature);
+  const Curve curve = curve_of(trace, channel, series, false);
+  const auto shares = share_out(curve, series, rows);
+  const std::string prefix = channel.domain.empty() ? trace.info.name : channel.domain;
+  const auto fill = [&](std::string key, auto value) {
+    Gauge gauge{trace.info.name, std::move(key), std::vector<std::optional<double>>(shares.size())};
+    bool any = false;
+    for (std::size_t r = 0; r < shares.size(); ++r)
+      if (shares[r].covered_s > 0) any |= (gauge.values[r] = value(shares[r])).has_value();
+    if (any) out.push_back(std::move(gauge));
+  };
+  const std::string key = prefix + "/" + channel.column;
+  if (channel.behaviour == Behaviour::gauge) {
+    fill(key, [](const Share& s) { return std::optional(s.amount / s.covered_s); });
+    if (channel.quantity == Quantity::bytes)
+      fill(prefix + "/peak_" + channel.column,
+           [](const Share& s) { return s.highest ? s.highest : std::optional(s.amount / s.covered_s); });
+  } else if (channel.column.ends_with("cpu_s")) {
+    const auto stem = channel.column.substr(0, channel.column.size() - 1);
+    fill(prefix + "/" + stem + "ratio", [](const Share& s) { return std::optional(s.amount / s.covered_s); });
+    fill(key, [](const Share& s) { return std::optional(s.amount); });
+  } else {
+    fill(key, [](const Share& s) { return std::optional(s.amount); });
+  }
+}
+
+}  // namespace ergometer

@@ -1,0 +1,58 @@
+// Candidate: what one power or energy channel says about every line of a node; Gauge: the same for any other channel.
+// They are all that is kept of a trace. Used by Summariser; chosen among in domain.hpp.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/curve.hpp"
+#include "analysis/rows.hpp"
+
+namespace ergometer {
+
+// A power channel's running energy at some of its readings (at most a few hundred thousand): enough to fill the holes
+// of a counter of the same domain after the trace itself is gone.
+struct Outline {
+  std::vector<std::int64_t> t;
+  std::vector<double> energy_j, covered_s;
+  // Energy and covered time of [from, to] by straight lines between the kept readings.
+  [[nodiscard]] Share between(std::int64_t from, std::int64_t to) const;
+};
+
+struct Candidate {
+  Channel channel;
+  std::string sensor;
+  std::int64_t resolves_ns = 0;        // shorter intervals are below what the channel can tell
+  std::vector<Share> shares;           // one a line
+  std::vector<Share> fills;            // counters with holes: what a power channel says about them; one a line
+  std::optional<double> last_power_w;  // newest reading in the run
+  std::vector<Hole> holes;             // gaps of a gauge, valueless steps of a counter
+  std::int64_t longest_gap_ns = 0;     // inside the run
+  std::size_t gaps = 0;                // inside the run
+  std::size_t readings = 0;
+  std::int64_t first_ns = 0, last_ns = 0;
+  CounterLog log;
+  Outline outline;        // measured power channels
+  std::string mirror_of;  // domain whose counter of the same socket always reads the same; "" if none
+};
+
+// A metric for each line: mean of a gauge over its covered time, growth of a counter.
+struct Gauge {
+  std::string sensor;
+  std::string key;  // "gpu/0/sm_active_ratio"
+  std::vector<std::optional<double>> values;
+};
+
+// True for channels that give energy.
+[[nodiscard]] bool gives_energy(const Channel& channel);
+
+// For each column the earlier column that it mirrors: an energy counter of the same scope and socket that has the same
+// reading in every row, as dies of one socket show on some processors.
+[[nodiscard]] std::vector<std::optional<std::size_t>> find_mirrors(const Trace& trace);
+
+[[nodiscard]] Candidate make_candidate(const Trace& trace, std::size_t column, const Rows& rows);
+// Metrics of any other channel: mean (gauge), peak (bytes), growth (counter), CPU time as share of one core.
+void add_gauges(const Trace& trace, std::size_t column, const Rows& rows, std::vector<Gauge>& out);
+
+}  // namespace ergometer

@@ -1,0 +1,330 @@
+#include "analysis/curve.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ergometer {
+namespace {
+
+constexpr std::size_t kBlock = 32;  // readings whose sums are kept together: memory against time to answer
+constexpr double kSecond = 1e9;
+
+double square(double x) { return x * x; }
+
+// How often a counter moves, where that is not declared: if it stands still in many steps it is read faster than it
+// moves, and the usual distance of two changes is its period; else it is not known to be stale.
+std::int64_t observed_period(const Series& series) {
+  const auto t = series.t();
+  const auto v = series.values();
+  std::vector<std::int64_t> distances;
+  std::size_t changed = 0, still = 0;
+  for (std::size_t i = 1; i < series.size(); ++i) {
+    if (v[i] == v[i - 1]) {
+      ++still;
+      continue;
+    }
+    if (changed > 0) distances.push_back(t[i] - t[changed]);
+    changed = i;
+  }
+  if (distances.empty() || still * 5 < series.size()) return 0;
+  const auto middle = distances.begin() + static_cast<std::ptrdiff_t>(distances.size() / 2);
+  std::nth_element(distances.begin(), middle, distances.end());
+  return *middle;
+}
+
+}  // namespace
+
+void Share::add(const Share& other) {
+  amount += other.amount;
+  covered_s += other.covered_s;
+  variance += other.variance;
+  bridged += other.bridged;
+  if (other.highest) highest = std::max(highest.value_or(*other.highest), *other.highest);
+}
+
+std::int64_t gap_limit(const SensorInfo& sensor, const Channel& channel, std::int64_t usual_ns) {
+  std::int64_t limit = std::max<std::int64_t>(5 * usual_ns, channel.window.value_or(Nanos{0}).count());
+  // Rows with the device's own times come in bursts: the poll's rhythm says nothing about holes between them.
+  if (!sensor.own_time) limit = std::max<std::int64_t>(limit, 3 * sensor.interval.count());
+  return limit;
+}
+
+Curve::Curve(const Series& series, const CurveOptions& options, bool counter)
+    : t_(series.t()), series_(&series), options_(options), counter_(counter) {}
+
+Curve Curve::of_gauge(const Series& series, const CurveOptions& options) {
+  Curve curve(series, options, false);
+  const std::size_t n = series.size();
+  const auto t = series.t();
+  const auto v = series.values();
+  curve.levels_ = v;
+  curve.block_sums_.reserve(n / kBlock + 1);
+  Sums sums;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (i > 0) {
+      const double dt = static_cast<double>(t[i] - t[i - 1]) / kSecond;
+      const double area = 0.5 * (v[i] + v[i - 1]) * dt;
+      if (t[i] - t[i - 1] > options.gap_ns) {
+        curve.add_hole(i - 1, area);
+      } else {
+        sums.amount += area;
+        sums.variance += square(0.5 * (v[i] - v[i - 1]) * dt);
+      }
+    }
+    if (i % kBlock == 0) curve.block_sums_.push_back(sums);
+  }
+  curve.find_block_maxima();
+  return curve;
+}
+
+// The same steps in the same order as of_gauge, so that every reading has one value.
+Curve::Sums Curve::sums_at(std::size_t k) const {
+  if (counter_) return {amount_[k], 0};
+  Sums sums = block_sums_[k / kBlock];
+  for (std::size_t i = k / kBlock * kBlock + 1; i <= k; ++i) {
+    if (t_[i] - t_[i - 1] > options_.gap_ns) continue;
+    const double dt = static_cast<double>(t_[i] - t_[i - 1]) / kSecond;
+    sums.amount += 0.5 * (levels_[i] + levels_[i - 1]) * dt;
+    sums.variance += square(0.5 * (levels_[i] - levels_[i - 1]) * dt);
+  }
+  return sums;
+}
+
+Curve Curve::of_counter(const Series& series, const CounterRules& rules, const CurveOptions& options) {
+  Curve curve(series, options, true);
+  if (curve.options_.period_ns == 0) curve.options_.period_ns = observed_period(series);
+  const std::size_t n = series.size();
+  const auto t = series.t();
+  const auto v = series.values();
+  curve.amount_.resize(n);
+  double sum = 0;
+  for (std::size_t i = 1; i < n; ++i) {
+    const auto step = counter_step(v[i - 1], v[i], Nanos(t[i] - t[i - 1]), rules);
+    if (step.delta) {
+      sum += *step.delta;
+      if (step.kind == StepKind::wrapped) ++curve.log_.wraps;
+    } else {
+      curve.add_hole(i - 1, 0);
+      if (step.kind == StepKind::reset) ++curve.log_.resets;
+      if (step.kind == StepKind::ambiguous) {
+        ++curve.log_.ambiguous;
+        const double least = v[i] >= v[i - 1] ? v[i] - v[i - 1] : *rules.range - v[i - 1] + v[i];
+        if (!curve.log_.ambiguous_delta) curve.log_.ambiguous_delta = least;
+      }
+    }
+    curve.amount_[i] = sum;
+  }
+  curve.find_counter_levels();
+  curve.levels_ = curve.own_levels_;
+  curve.find_block_maxima();
+  return curve;
+}
+
+void Curve::add_hole(std::size_t i, double bridged) {
+  const std::int64_t length = t_[i + 1] - t_[i];
+  const Hole* last = holes_.empty() ? nullptr : &holes_.back();
+  holes_.push_back(
+      {t_[i], t_[i + 1], i, length + (last ? last->missing_ns : 0), bridged + (last ? last->bridged : 0.0)});
+}
+
+// A counter that is read faster than it moves shows stairs; its level is taken over at least one update period.
+void Curve::find_counter_levels() {
+  const std::size_t n = t_.size();
+  own_levels_.assign(n, 0.0);
+  std::size_t hole = 0;
+  for (std::size_t from = 0; from + 1 < n;) {
+    if (hole < holes_.size() && holes_[hole].index == from) {
+      own_levels_[from] = from ? own_levels_[from - 1] : 0.0;
+      ++hole;
+      ++from;
+      continue;
+    }
+    const std::size_t stop = hole < holes_.size() ? holes_[hole].index : n - 1;
+    std::size_t to = from + 1;
+    while (to < stop && t_[to] - t_[from] < options_.period_ns) ++to;
+    const double level = (amount_[to] - amount_[from]) / (static_cast<double>(t_[to] - t_[from]) / kSecond);
+    for (std::size_t i = from; i < to; ++i) own_levels_[i] = level;
+    from = to;
+  }
+  if (n > 1) own_levels_[n - 1] = own_levels_[n - 2];
+}
+
+void Curve::find_block_maxima() {
+  block_max_.resize((levels_.size() + kBlock - 1) / kBlock);
+  for (std::size_t b = 0; b < block_max_.size(); ++b) {
+    const auto block = levels_.subspan(b * kBlock, std::min(kBlock, levels_.size() - b * kBlock));
+    block_max_[b] = *std::max_element(block.begin(), block.end());
+  }
+}
+
+// Index of the last reading not later than t, -1 if t is before all of them. Gallops from `hint`.
+std::ptrdiff_t Curve::find(std::int64_t t, std::size_t hint) const {
+  const std::size_t n = t_.size();
+  if (n == 0 || t < t_[0]) return -1;
+  if (hint >= n || t_[hint] > t) hint = 0;
+  std::size_t step = 1, low = hint, high = hint + 1;
+  while (high < n && t_[high] <= t) {
+    low = high;
+    step *= 2;
+    high = low + step;
+  }
+  high = std::min(high, n);
+  const auto begin = t_.begin() + static_cast<std::ptrdiff_t>(low);
+  const auto end = t_.begin() + static_cast<std::ptrdiff_t>(high);
+  return std::upper_bound(begin, end, t) - t_.begin() - 1;
+}
+
+// The hole that begins with reading i, or null.
+const Hole* Curve::hole_after(std::ptrdiff_t i) const {
+  if (holes_.empty() || i < 0) return nullptr;
+  const auto it = std::lower_bound(holes_.begin(), holes_.end(), static_cast<std::size_t>(i),
+                                   [](const Hole& h, std::size_t index) { return h.index < index; });
+  return it != holes_.end() && it->index == static_cast<std::size_t>(i) ? &*it : nullptr;
+}
+
+Curve::Point Curve::point(std::int64_t t, std::ptrdiff_t i) const {
+  Point p;
+  const std::size_t n = t_.size();
+  if (n == 0) return p;
+  const std::int64_t half = counter_ ? 0 : series_->usual_ns() / 2;
+  if (i < 0) {
+    p.covered_ns = -(t < t_[0] - half ? half : t_[0] - t);
+    p.amount = counter_ ? 0.0 : levels_[0] * static_cast<double>(p.covered_ns) / kSecond;
+    return p;
+  }
+  const auto k = static_cast<std::size_t>(i);
+  if (!holes_.empty()) {  // what is missing before reading k
+    const auto it = std::lower_bound(holes_.begin(), holes_.end(), k,
+                                     [](const Hole& h, std::size_t index) { return h.index < index; });
+    if (it != holes_.begin()) {
+      p.covered_ns = -std::prev(it)->missing_ns;
+      p.bridged = std::prev(it)->bridged;
+    }
+  }
+  p.covered_ns += t_[k] - t_[0];
+  p.amount = sums_at(k).amount;
+  if (k + 1 == n) {
+    const std::int64_t past = t - t_[k] < half ? t - t_[k] : half;
+    p.covered_ns += past;
+    if (!counter_) p.amount += levels_[k] * static_cast<double>(past) / kSecond;
+    return p;
+  }
+  const double x = static_cast<double>(t - t_[k]);
+  const double share = x / static_cast<double>(t_[k + 1] - t_[k]);
+  const double rise = counter_ ? 0.0 : (levels_[k + 1] - levels_[k]) * share;
+  const double gauge = (levels_[k] + 0.5 * rise) * x / kSecond;
+  if (hole_after(i)) {
+    if (!counter_) p.bridged += gauge;
+  } else {
+    p.covered_ns += t - t_[k];
+    p.amount += counter_ ? (amount_[k + 1] - amount_[k]) * share : gauge;
+  }
+  return p;
+}
+
+// Interpolated gauge at t, held beyond the ends; `i` is a reading near t.
+double Curve::level_near(std::int64_t t, std::ptrdiff_t i) const {
+  const std::size_t n = t_.size();
+  auto k = static_cast<std::size_t>(std::max<std::ptrdiff_t>(i, 0));
+  while (k > 0 && t_[k] > t) --k;
+  while (k + 1 < n && t_[k + 1] <= t) ++k;
+  if (t <= t_[k] || k + 1 == n) return levels_[k];
+  const double share = static_cast<double>(t - t_[k]) / static_cast<double>(t_[k + 1] - t_[k]);
+  return levels_[k] + (levels_[k + 1] - levels_[k]) * share;
+}
+
+double Curve::edge_variance(std::int64_t t, std::ptrdiff_t i, std::int64_t length) const {
+  if (t_.empty() || hole_after(i)) return 0;
+  return counter_ ? counter_edge(t, i) : gauge_edge(t, i, length);
+}
+
+double Curve::gauge_edge(std::int64_t t, std::ptrdiff_t i, std::int64_t length) const {
+  const std::size_t n = t_.size();
+  const std::int64_t half = series_->usual_ns() / 2;
+  if (t < t_[0] - half || t > t_[n - 1] + half) return 0;
+  const auto k = static_cast<std::size_t>(std::max<std::ptrdiff_t>(i, 0));
+  if (i < 0 || k + 1 == n) {
+    // Held beyond the readings: nothing is known there.
+    return square(levels_[k] * static_cast<double>(std::abs(t - t_[k])) / kSecond);
+  }
+  const std::int64_t dt = t_[k + 1] - t_[k];
+  const std::int64_t reach = std::max(dt, options_.window_ns);
+  const double step = std::abs(level_near(t + reach, i) - level_near(t - reach, i));
+  const double lag = 0.5 * static_cast<double>(dt + options_.window_ns + series_->read_ns(k)) / kSecond;
+  // A window longer than the interval dilutes the step that it shows.
+  const double dilution =
+      length > 0 ? std::max(1.0, static_cast<double>(options_.window_ns) / static_cast<double>(length)) : 1.0;
+  return square(step * lag * dilution);
+}
+
+double Curve::counter_edge(std::int64_t t, std::ptrdiff_t i) const {
+  const std::size_t n = t_.size();
+  if (n < 2 || i < 0 || t > t_[n - 1]) return 0;
+  const std::size_t k = std::min(static_cast<std::size_t>(i), n - 2);
+  const double level = levels_[k];
+  const double inside = static_cast<double>(std::min(t - t_[k], t_[k + 1] - t)) / kSecond;
+  double step = -1;
+  if (k > 0) step = std::abs(level - levels_[k - 1]);
+  if (k + 2 < n) step = std::max(step, std::abs(level - levels_[k + 1]));
+  if (step < 0) step = level;  // two readings tell nothing about the shape between them
+  const double stale = level * static_cast<double>(options_.period_ns) / kSecond;
+  const double read = level * 0.5 * static_cast<double>(series_->read_ns(k)) / kSecond;
+  return square(step * inside) + square(stale) + square(read) + square(0.5 * options_.resolution);
+}
+
+std::optional<double> Curve::highest(std::int64_t from, std::ptrdiff_t i, std::int64_t to, std::ptrdiff_t j) const {
+  // Readings inside the interval; of a counter, the stretches between readings that it touches.
+  std::ptrdiff_t first = i < 0 ? 0 : (counter_ || t_[static_cast<std::size_t>(i)] == from ? i : i + 1);
+  std::ptrdiff_t last = j;
+  if (counter_ && last > first && t_[static_cast<std::size_t>(last)] == to) --last;
+  if (first > last || first >= static_cast<std::ptrdiff_t>(levels_.size())) return std::nullopt;
+  auto a = static_cast<std::size_t>(first);
+  const auto b = static_cast<std::size_t>(last) + 1;
+  double best = levels_[a];
+  while (a < b) {
+    if (a % kBlock == 0 && a + kBlock <= b) {
+      best = std::max(best, block_max_[a / kBlock]);
+      a += kBlock;
+    } else {
+      best = std::max(best, levels_[a++]);
+    }
+  }
+  return best;
+}
+
+Share Curve::between(std::int64_t from, std::int64_t to, std::size_t& hint) const {
+  Share share;
+  if (t_.empty()) return share;
+  const auto i = find(from, hint);
+  const auto j = find(to, static_cast<std::size_t>(std::max<std::ptrdiff_t>(i, 0)));
+  hint = static_cast<std::size_t>(std::max<std::ptrdiff_t>(i, 0));
+  const Point a = point(from, i), b = point(to, j);
+  share.covered_s = static_cast<double>(b.covered_ns - a.covered_ns) / kSecond;
+  if (share.covered_s <= 0) {
+    share.bridged = std::max(0.0, b.bridged - a.bridged);
+    share.covered_s = 0;
+    return share;
+  }
+  share.amount = b.amount - a.amount;
+  share.bridged = b.bridged - a.bridged;
+  share.highest = highest(from, i, to, j);
+  if (options_.uncertain) {
+    share.variance = edge_variance(from, i, to - from) + edge_variance(to, j, to - from);
+    if (!counter_) {
+      if (j > i)
+        share.variance += std::max(
+            0.0, sums_at(static_cast<std::size_t>(j)).variance - sums_at(static_cast<std::size_t>(i + 1)).variance);
+      share.variance += square(0.5 * options_.resolution * share.covered_s);
+    }
+  }
+  return share;
+}
+
+std::optional<double> Curve::last_level(std::int64_t t) const {
+  auto i = find(t, 0);
+  if (i < 0 || (counter_ && t_.size() < 2)) return std::nullopt;
+  if (counter_ && i > 0 && t_[static_cast<std::size_t>(i)] == t) --i;
+  return levels_[static_cast<std::size_t>(i)];
+}
+
+}  // namespace ergometer

@@ -1,0 +1,200 @@
+#include "analysis/domain.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+namespace ergometer {
+namespace {
+
+constexpr double kModelShare = 0.6;      // half-width of an estimate, as a share of it
+constexpr double kSnapshotShare = 0.05;  // of power read as snapshots or as an average that the device forms
+constexpr double kSameCoverage = 0.01;   // coverages this close are equal
+constexpr std::size_t kStuckReadings = 10;
+constexpr double kStuckSeconds = 1.0;
+
+// One candidate's answer on one line.
+struct Answer {
+  const Candidate* candidate = nullptr;
+  Domain::Grade grade = Domain::trusted;
+  double energy_j = 0, coverage = 0, variance = 0, filled_j = 0;
+  Share share;
+};
+
+double method_share(Method method) {
+  switch (method) {
+    case Method::model:
+      return kModelShare;
+    case Method::integral:
+    case Method::average:
+      return kSnapshotShare;
+    case Method::samples:
+    case Method::counter:
+      break;
+  }
+  return 0;
+}
+
+// What the domain's best power channel says about the holes of its counters, line by line.
+void fill_holes(Domain& domain, const Rows& rows) {
+  const Candidate* source = nullptr;
+  for (std::size_t i = 0; i < domain.candidates.size(); ++i) {
+    const Candidate& c = domain.candidates[i];
+    if (c.outline.t.size() < 2 || domain.grades[i] > Domain::duplicate) continue;
+    if (!source || c.channel.method < source->channel.method) source = &c;
+  }
+  if (!source) return;
+  for (auto& c : domain.candidates) {
+    if (c.channel.behaviour != Behaviour::counter || c.holes.empty()) continue;
+    c.fills.resize(rows.size());
+    for (const auto& piece : rows.pieces) {
+      auto hole = std::upper_bound(c.holes.begin(), c.holes.end(), piece.begin,
+                                   [](std::int64_t t, const Hole& h) { return t < h.end_ns; });
+      for (; hole != c.holes.end() && hole->begin_ns < piece.end; ++hole)
+        c.fills[piece.row].add(
+            source->outline.between(std::max(hole->begin_ns, piece.begin), std::min(hole->end_ns, piece.end)));
+    }
+    // The outline keeps no variance; as for any coarse power, a fixed share.
+    for (auto& fill : c.fills) fill.variance = std::pow(kSnapshotShare * fill.amount, 2);
+  }
+}
+
+std::optional<Answer> answer_of(const Domain& domain, std::size_t i, std::uint32_t row, double duration_s) {
+  const Candidate& c = domain.candidates[i];
+  Answer a{&c, domain.grades[i], 0, 0, 0, 0, c.shares[row]};
+  Share total = a.share;
+  if (!c.fills.empty()) {
+    a.filled_j = c.fills[row].amount;
+    total.add(c.fills[row]);
+  }
+  if (total.covered_s <= 0 || duration_s <= 0) return std::nullopt;
+  a.energy_j = total.amount;
+  a.coverage = std::min(1.0, total.covered_s / duration_s);
+  a.share.covered_s = total.covered_s;
+  a.variance = total.variance + std::pow(method_share(*c.channel.method) * total.amount, 2);
+  return a;
+}
+
+bool better(const Answer& a, const Answer& b) {
+  if (a.grade != b.grade) return a.grade < b.grade;
+  if (std::abs(a.coverage - b.coverage) > kSameCoverage) return a.coverage > b.coverage;
+  if (a.variance != b.variance) return a.variance < b.variance;
+  return *a.candidate->channel.method < *b.candidate->channel.method;
+}
+
+bool is_stuck(const Domain& domain, const Candidate& c) {
+  const Share& run = c.shares[kRunRow];
+  if (c.channel.behaviour != Behaviour::counter || c.readings < kStuckReadings || run.covered_s < kStuckSeconds ||
+      run.amount > 0)
+    return false;
+  if (domain.scope == Scope::package) return true;  // a processor that runs this program draws power
+  return std::any_of(domain.candidates.begin(), domain.candidates.end(), [](const Candidate& other) {
+    const Share& s = other.shares[kRunRow];
+    return other.channel.measured && s.covered_s > 0 && s.amount > s.covered_s;  // more than 1 W
+  });
+}
+
+Domain::Grade grade_of(Domain& domain, const Candidate& c) {
+  if (!c.channel.measured) return Domain::modelled;
+  if (is_stuck(domain, c)) {
+    domain.warnings.push_back({"sensor-stuck",
+                               fmt::format("the energy counter of {} (sensor {}) did not move in {} readings",
+                                           domain.name, c.sensor, c.readings),
+                               "its value is not used; look at the device's driver, or choose another interface with "
+                               "--sensors"});
+    return Domain::doubtful;
+  }
+  const Share& run = c.shares[kRunRow];
+  const auto bound = plausible_power(c.channel);
+  if (bound && run.covered_s > 0 && run.amount - std::sqrt(run.variance) > *bound * run.covered_s) {
+    const std::string device = c.channel.device.empty() ? c.sensor : c.channel.device;
+    domain.warnings.push_back(
+        {"implausible-power",
+         fmt::format("{} ({}) reads {:.6g} W, above the {:.6g} W that it can plausibly draw: not in the total",
+                     domain.name, device, run.amount / run.covered_s, *bound),
+         "the sensor's unit is probably wrong in the kernel or firmware"});
+    return Domain::doubtful;
+  }
+  return c.channel.in_total && c.mirror_of.empty() ? Domain::trusted : Domain::duplicate;
+}
+
+}  // namespace
+
+std::optional<double> plausible_power(const Channel& channel) {
+  if (channel.max_power_w && *channel.max_power_w > 0) return 1.5 * *channel.max_power_w;
+  switch (channel.scope) {
+    case Scope::package:
+    case Scope::core:
+    case Scope::uncore:
+    case Scope::dram:
+    case Scope::gpu:
+    case Scope::memory:
+      return 1.5 * kUnknownMaxPower;
+    default:
+      return std::nullopt;
+  }
+}
+
+void judge(Domain& domain, const Rows& rows) {
+  // Traces arrive in any order; the result must not depend on it.
+  std::sort(domain.candidates.begin(), domain.candidates.end(), [](const Candidate& a, const Candidate& b) {
+    return std::tie(a.sensor, a.channel.column) < std::tie(b.sensor, b.channel.column);
+  });
+  for (const auto& c : domain.candidates) {
+    domain.grades.push_back(grade_of(domain, c));
+    domain.claims_total |= c.channel.measured && c.channel.in_total && c.mirror_of.empty();
+    if (domain.note.empty() && !c.mirror_of.empty()) domain.note = "mirror of " + c.mirror_of;
+    if (domain.note.empty()) domain.note = c.channel.note;
+    if (domain.device.empty()) domain.device = c.channel.device;
+  }
+  fill_holes(domain, rows);
+}
+
+DomainEnergy energy_of(const Domain& domain, std::uint32_t row, double duration_s, double single,
+                       bool* low_confidence) {
+  DomainEnergy out;
+  out.domain = domain.name;
+  out.device = domain.device;
+  out.scope = domain.scope;
+  out.in_total = domain.counted;
+  out.note = domain.note;
+  std::vector<Answer> answers;
+  for (std::size_t i = 0; i < domain.candidates.size(); ++i)
+    if (auto a = answer_of(domain, i, row, duration_s)) answers.push_back(*a);
+  if (answers.empty()) {
+    // Without a value the method is what would have been used.
+    if (!domain.candidates.empty()) {
+      out.method = *domain.candidates.front().channel.method;
+      out.measured = domain.candidates.front().channel.measured;
+    }
+    return out;
+  }
+  const Answer& best = *std::min_element(answers.begin(), answers.end(), better);
+  const Candidate& c = *best.candidate;
+  out.method = *c.channel.method;
+  out.measured = c.channel.measured;
+  if (!c.channel.device.empty() && domain.scope != Scope::gpu) out.device = c.channel.device;
+  out.energy_j = best.energy_j;
+  out.uncertainty_j = std::sqrt(best.variance);
+  out.mean_power_w = best.energy_j / best.share.covered_s;
+  out.max_power_w = std::max(best.share.highest.value_or(*out.mean_power_w), 0.0);
+  out.coverage = best.coverage;
+  // A model is never added to what was measured.
+  if (best.grade == Domain::doubtful || best.grade == Domain::modelled) out.in_total = false;
+  if (best.filled_j > 0) out.filled_j = best.filled_j;
+  if (best.share.bridged > 0) out.gap_j = best.share.bridged;
+  if (row == kRunRow) {
+    out.last_power_w = c.last_power_w;
+    if (c.longest_gap_ns > 0) out.longest_gap_s = static_cast<double>(c.longest_gap_ns) / 1e9;
+  }
+  for (const auto& a : answers)
+    if (&a != &best) out.alternatives.push_back({*a.candidate->channel.method, a.energy_j});
+  if (low_confidence && (single * duration_s * 1e9 < static_cast<double>(c.resolves_ns) ||
+                         (out.measured && *out.uncertainty_j > 0.5 * best.energy_j && best.energy_j > 0)))
+    *low_confidence = true;
+  return out;
+}
+
+}  // namespace ergometer

@@ -1,0 +1,110 @@
+#include "report/json.hpp"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace ergometer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+Json number(const std::optional<double>& value) { return value ? number(*value) : Json(nullptr); }
+
+Json domain_json(const DomainEnergy& d) {
+  Json out;
+  out["domain"] = d.domain;
+  out["device"] = d.device;
+  out["scope"] = to_word(d.scope);
+  out["method"] = to_word(d.method);
+  out["measured"] = d.measured;
+  out["energy_j"] = number(d.energy_j);
+  out["uncertainty_j"] = number(d.uncertainty_j);
+  out["mean_power_w"] = number(d.mean_power_w);
+  out["max_power_w"] = number(d.max_power_w);
+  out["coverage"] = number(d.coverage);
+  out["alternatives"] = Json::array();
+  for (const auto& a : d.alternatives)
+    out["alternatives"].push_back({{"method", to_word(a.method)}, {"energy_j", number(a.energy_j)}});
+  out["in_total"] = d.in_total;
+  // Only where there is something to say; a region has one of these objects a domain.
+  if (d.filled_j) out["filled_j"] = number(d.filled_j);
+  if (d.gap_j) out["gap_j"] = number(d.gap_j);
+  if (d.longest_gap_s) out["longest_gap_s"] = number(d.longest_gap_s);
+  if (d.last_power_w) out["last_power_w"] = number(d.last_power_w);
+  if (!d.note.empty()) out["note"] = d.note;
+  return out;
+}
+
+Json domains_json(const std::vector<DomainEnergy>& domains) {
+  Json out = Json::array();
+  for (const auto& d : domains) out.push_back(domain_json(d));
+  return out;
+}
+
+Json run_json(const RunSummary& run) {
+  Json out;
+  out["duration_s"] = number(run.duration_s);
+  out["exit_code"] = run.exit_code ? Json(*run.exit_code) : Json(nullptr);
+  out["energy_j"] = number(run.energy_j);
+  out["uncertainty_j"] = number(run.uncertainty_j);
+  out["valid"] = run.valid;
+  out["net_energy_j"] = number(run.net_energy_j);
+  out["modelled_j"] = number(run.modelled_j);
+  const bool timed = run.energy_j && run.duration_s && *run.duration_s > 0;
+  out["mean_power_w"] = timed ? number(*run.energy_j / *run.duration_s) : Json(nullptr);
+  out["partial"] = run.partial;
+  return out;
+}
+
+Json node_json(const NodeSummary& node) {
+  Json out;
+  out["name"] = node.name;
+  out["domains"] = domains_json(node.domains);
+  out["idle_power_w"] = number(node.idle_power_w);
+  out["unexplained_j"] = number(node.unexplained_j);
+  out["machine_energy_j"] = number(node.machine_energy_j);
+  return out;
+}
+
+Json region_json(const RegionEnergy& r) {
+  Json out;
+  out["path"] = r.path;
+  out["name"] = r.name;
+  out["index"] = r.index ? Json(*r.index) : Json(nullptr);
+  out["count"] = r.count;
+  out["t_begin_s"] = number(r.t_begin_s);
+  out["duration_s"] = number(r.duration_s);
+  out["energy_j"] = number(r.energy_j);
+  out["uncertainty_j"] = number(r.uncertainty_j);
+  out["net_energy_j"] = number(r.net_energy_j);
+  out["domains"] = domains_json(r.domains);
+  out["metrics"] = Json::object();
+  for (const auto& [key, value] : r.metrics) out["metrics"][key] = number(value);
+  out["modelled_j"] = number(r.modelled_j);
+  out["coverage"] = number(r.coverage);
+  out["cut"] = r.cut;
+  out["low_confidence"] = r.low_confidence;
+  out["rank"] = r.rank >= 0 ? Json(r.rank) : Json(nullptr);
+  return out;
+}
+
+}  // namespace
+
+std::string summary_json(const Summary& summary) {
+  Json out;
+  out["schema"] = "ergometer.summary/1";
+  out["run"] = run_json(summary.run);
+  out["nodes"] = Json::array();
+  for (const auto& node : summary.nodes) out["nodes"].push_back(node_json(node));
+  out["regions"] = Json::array();
+  for (const auto& region : summary.regions) out["regions"].push_back(region_json(region));
+  out["overhead"] = {{"cpu_s", number(summary.overhead_cpu_s)}, {"cpu_share", number(summary.overhead_cpu_share)}};
+  out["warnings"] = Json::array();
+  for (const auto& w : summary.warnings)
+    out["warnings"].push_back({{"code", w.code}, {"message", w.message}, {"remedy", w.remedy}});
+  // Names come from anywhere; bytes that are no UTF-8 are replaced rather than refused.
+  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace ergometer

@@ -1,0 +1,161 @@
+#include "report/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/region_tables.hpp"
+#include "report/table.hpp"
+#include "report/units.hpp"
+
+namespace ergometer {
+namespace {
+
+constexpr const char* kPlusMinus = "\xC2\xB1";
+
+std::string styled(const std::string& text, const char* code, bool colour) {
+  return colour ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : text;
+}
+
+std::string command_line(const std::vector<std::string>& command) {
+  std::string out;
+  for (const auto& word : command) {
+    if (!out.empty()) out += ' ';
+    const bool plain = !word.empty() && word.find_first_of(" \t\n\"'\\$&|;<>()*?#`") == std::string::npos;
+    out += plain ? word : "'" + word + "'";
+  }
+  return printable(out);
+}
+
+std::string end_text(const Manifest& manifest, const Summary& summary) {
+  if (manifest.state != "complete") return "not complete";
+  if (manifest.signal) return fmt::format("ended by signal {}", *manifest.signal);
+  if (summary.run.exit_code) return fmt::format("exit {}", *summary.run.exit_code);
+  return "complete";
+}
+
+std::string total_line(const RunSummary& run) {
+  if (!run.energy_j) return "not measured";
+  std::string out = energy_text(*run.energy_j);
+  if (run.uncertainty_j) out += fmt::format(" {} {}", kPlusMinus, with_unit(*run.uncertainty_j, "J", 2));
+  if (run.duration_s && *run.duration_s > 0)
+    out += fmt::format(", mean {}", with_unit(*run.energy_j / *run.duration_s, "W"));
+  if (run.partial) out += ", partial";
+  return out;
+}
+
+bool any_estimate(const Summary& summary) {
+  for (const auto& node : summary.nodes)
+    for (const auto& d : node.domains)
+      if (!d.measured && d.energy_j) return true;
+  return false;
+}
+
+std::string heading(const Manifest& manifest, const Summary& summary, const TextOptions& options) {
+  const auto& run = summary.run;
+  const auto width = static_cast<std::size_t>(std::max(40, options.width));
+  const auto field = [&](const char* name, const std::string& value) {
+    return shortened(fmt::format("  {:<10}{}", name, value), width) + "\n";
+  };
+  const std::string name = manifest.name.empty() ? "run" : printable(manifest.name);
+  std::string out =
+      styled(shortened(fmt::format("{}: {}", name, end_text(manifest, summary)), width), "1", options.colour) + "\n";
+  if (!manifest.command.empty()) out += field("command", command_line(manifest.command));
+  if (run.duration_s) out += field("duration", duration_text(*run.duration_s));
+  out += field("energy", total_line(run));
+  if (run.net_energy_j) {
+    double idle = 0;
+    for (const auto& node : summary.nodes) idle += node.idle_power_w.value_or(0);
+    out += field("net", fmt::format("{} above idle ({})", with_unit(*run.net_energy_j, "J"), with_unit(idle, "W")));
+  }
+  if (run.modelled_j)
+    out +=
+        field("estimate", fmt::format("~{}, not measured and not in the energy", with_unit(*run.modelled_j, "J", 2)));
+  for (const auto& node : summary.nodes) {
+    const std::string on = summary.nodes.size() > 1 ? " on " + printable(node.name) : "";
+    if (node.machine_energy_j)
+      out += field("machine", fmt::format("{} with the GPUs that the command could not use{}",
+                                          with_unit(*node.machine_energy_j, "J"), on));
+    if (node.unexplained_j)
+      out += field("rest", fmt::format("{} of the node meter are in no other domain{}",
+                                       with_unit(*node.unexplained_j, "J"), on));
+  }
+  if (summary.overhead_cpu_share)
+    out += field("measuring", fmt::format("{:.2f} % of one core", 100 * *summary.overhead_cpu_share));
+  return out;
+}
+
+std::string method_text(const DomainEnergy& d) {
+  if (!d.energy_j) return kMissing;
+  switch (d.method) {
+    case Method::samples:
+      return "driver samples";
+    case Method::counter:
+      return d.filled_j ? "counter, filled" : "counter";
+    case Method::integral:
+      return "integrated power";
+    case Method::average:
+      return "integrated average";
+    case Method::model:
+      return "estimate";
+  }
+  return kMissing;
+}
+
+std::string domain_table(const Summary& summary, std::size_t width) {
+  Table table;
+  table.columns = {{"Domain", false, 0},  {"Device", false, 3}, {"Energy", true, 0},
+                   {kPlusMinus, true, 1}, {"Mean", true, 1},    {"Max", true, 2},
+                   {"Covered", true, 1},  {"Method", false, 2}, {"In total", false, 2}};
+  const bool several = summary.nodes.size() > 1;
+  for (const auto& node : summary.nodes) {
+    for (const auto& d : node.domains) {
+      const std::string mark = d.measured ? "" : "~";
+      const auto marked = [&](const std::optional<double>& v, const char* unit, int digits) {
+        return v ? mark + with_unit(*v, unit, digits) : std::string(kMissing);
+      };
+      const int digits = d.measured ? 4 : 2;
+      const std::string why = d.note.empty() ? "no" : "no: " + printable(d.note);
+      table.rows.push_back({printable(several ? node.name + " " + d.domain : d.domain),
+                            shortened(printable(d.device), 20), marked(d.energy_j, "J", digits),
+                            marked(d.uncertainty_j, "J", 2), marked(d.mean_power_w, "W", digits),
+                            marked(d.max_power_w, "W", digits), d.energy_j ? percent_text(d.coverage) : kMissing,
+                            method_text(d), d.in_total && d.energy_j ? "yes" : shortened(why, 40)});
+    }
+  }
+  if (table.rows.empty()) return {};
+  return "\n" + render_table(table, width);
+}
+
+std::string missing_gpu_line(const Summary& summary) {
+  for (const auto& node : summary.nodes)
+    for (const auto& d : node.domains)
+      if (d.scope == Scope::gpu || d.scope == Scope::module) return {};
+  return "  no GPU data\n";
+}
+
+std::string warning_list(const Summary& summary, const TextOptions& options) {
+  if (summary.warnings.empty()) return {};
+  const auto width = static_cast<std::size_t>(std::max(40, options.width));
+  std::string out = "\n" + styled(summary.warnings.size() == 1 ? "Warning" : "Warnings", "33", options.colour) + "\n";
+  for (const auto& w : summary.warnings) {
+    out += wrapped(printable(w.message), width, 2);
+    if (!w.remedy.empty()) out += wrapped(printable(w.remedy), width, 4);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string render_text(const Manifest& manifest, const Summary& summary, const TextOptions& options) {
+  const auto width = static_cast<std::size_t>(std::max(40, options.width));
+  std::string out = heading(manifest, summary, options);
+  out += domain_table(summary, width);
+  out += missing_gpu_line(summary);
+  out += region_tables(summary, options);
+  if (any_estimate(summary)) out += "\n  ~ marks an estimate: not measured, and never added to measured energy\n";
+  out += warning_list(summary, options);
+  return out;
+}
+
+}  // namespace ergometer

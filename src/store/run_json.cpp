@@ -1,0 +1,306 @@
+#include "store/run_json.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "store/json_object.hpp"
+
+namespace ergometer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kRunSchema = "ergometer.run/1";
+constexpr const char* kNodeSchema = "ergometer.node/1";
+
+Json number(std::optional<double> value) { return value && std::isfinite(*value) ? Json(*value) : Json(nullptr); }
+
+template <class T>
+Json integer(std::optional<T> value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json time(std::optional<MonoTime> t) { return t ? Json(to_ns(*t)) : Json(nullptr); }
+Json duration(std::optional<Nanos> d) { return d ? Json(d->count()) : Json(nullptr); }
+
+Json interval(const std::optional<Interval>& value) {
+  return value ? Json{{"begin_ns", to_ns(value->begin)}, {"end_ns", to_ns(value->end)}} : Json(nullptr);
+}
+
+template <class List, class Function>
+Json array(const List& list, Function to_json) {
+  Json out = Json::array();
+  for (const auto& entry : list) out.push_back(to_json(entry));
+  return out;
+}
+
+Json texts(const std::map<std::string, std::string>& values) {
+  Json out = Json::object();
+  for (const auto& [key, value] : values) out[key] = value;
+  return out;
+}
+
+std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+Json to_json(const Channel& c) {
+  return {{"column", c.column},
+          {"quantity", to_word(c.quantity)},
+          {"unit", c.unit},
+          {"behaviour", to_word(c.behaviour)},
+          {"domain", c.domain},
+          {"device", c.device},
+          {"scope", to_word(c.scope)},
+          {"method", c.method ? Json(to_word(*c.method)) : Json(nullptr)},
+          {"measured", c.measured},
+          {"in_total", c.in_total},
+          {"range", number(c.range)},
+          {"period_ns", duration(c.period)},
+          {"window_ns", duration(c.window)},
+          {"resolution", number(c.resolution)},
+          {"max_power_w", number(c.max_power_w)},
+          {"note", c.note}};
+}
+
+Json to_json(const SensorInfo& s) {
+  return {{"name", s.name},
+          {"interface", s.interface},
+          {"interval_ns", s.interval.count()},
+          {"own_time", s.own_time},
+          {"note", s.note},
+          {"channels", array(s.channels, [](const Channel& c) { return to_json(c); })}};
+}
+
+Json to_json(const GpuInfo& g) {
+  return {{"index", g.index},
+          {"uuid", g.uuid},
+          {"name", g.name},
+          {"pci_bus_id", g.pci_bus_id},
+          {"memory_bytes", number(g.memory_bytes)},
+          {"power_limit_w", number(g.power_limit_w)},
+          {"default_power_limit_w", number(g.default_power_limit_w)},
+          {"min_power_limit_w", number(g.min_power_limit_w)},
+          {"max_power_limit_w", number(g.max_power_limit_w)},
+          {"visible", g.visible},
+          {"ordinal", integer(g.ordinal)},
+          {"mig", g.mig},
+          {"state", g.state},
+          {"note", g.note}};
+}
+
+// A word of a fixed set; an unknown one is an error, since its meaning cannot be guessed.
+template <class T>
+void read_word(JsonObject& object, const char* key, std::optional<T> (*from)(std::string_view), T& out) {
+  std::string word;
+  object.read(key, word);
+  if (word.empty()) return;
+  if (const auto value = from(word))
+    out = *value;
+  else
+    object.complain(key, "one of the words in docs/run-format.md");
+}
+
+void read_interval(JsonObject& object, const char* key, std::optional<Interval>& out) {
+  object.read_object(key, [&](JsonObject& o) {
+    std::optional<MonoTime> begin, end;
+    o.read("begin_ns", begin);
+    o.read("end_ns", end);
+    if (begin && end) out = Interval{*begin, *end};
+  });
+}
+
+Channel read_channel(JsonObject& o) {
+  Channel c;
+  o.read("column", c.column);
+  read_word(o, "quantity", quantity_from, c.quantity);
+  o.read("unit", c.unit);
+  read_word(o, "behaviour", behaviour_from, c.behaviour);
+  o.read("domain", c.domain);
+  o.read("device", c.device);
+  read_word(o, "scope", scope_from, c.scope);
+  std::string method;
+  o.read("method", method);
+  if (!method.empty()) {
+    c.method = method_from(method);
+    if (!c.method) o.complain("method", "one of the words in docs/run-format.md");
+  }
+  o.read("measured", c.measured);
+  o.read("in_total", c.in_total);
+  o.read("range", c.range);
+  o.read("period_ns", c.period);
+  o.read("window_ns", c.window);
+  o.read("resolution", c.resolution);
+  o.read("max_power_w", c.max_power_w);
+  o.read("note", c.note);
+  return c;
+}
+
+SensorInfo read_sensor(JsonObject& o) {
+  SensorInfo s;
+  o.read("name", s.name);
+  o.read("interface", s.interface);
+  o.read("interval_ns", s.interval);
+  o.read("own_time", s.own_time);
+  o.read("note", s.note);
+  o.read_objects("channels", [&](JsonObject& c) { s.channels.push_back(read_channel(c)); });
+  return s;
+}
+
+GpuInfo read_gpu(JsonObject& o) {
+  GpuInfo g;
+  o.read("index", g.index);
+  o.read("uuid", g.uuid);
+  o.read("name", g.name);
+  o.read("pci_bus_id", g.pci_bus_id);
+  o.read("memory_bytes", g.memory_bytes);
+  o.read("power_limit_w", g.power_limit_w);
+  o.read("default_power_limit_w", g.default_power_limit_w);
+  o.read("min_power_limit_w", g.min_power_limit_w);
+  o.read("max_power_limit_w", g.max_power_limit_w);
+  o.read("visible", g.visible);
+  o.read("ordinal", g.ordinal);
+  o.read("mig", g.mig);
+  o.read("state", g.state);
+  o.read("note", g.note);
+  return g;
+}
+
+Warning read_warning(JsonObject& o) {
+  Warning w;
+  o.read("code", w.code);
+  o.read("message", w.message);
+  o.read("remedy", w.remedy);
+  return w;
+}
+
+}  // namespace
+
+std::string manifest_to_json(const Manifest& m) {
+  const auto clock = [](const ClockPair& c) { return Json{{"mono_ns", to_ns(c.mono)}, {"wall_ns", to_ns(c.wall)}}; };
+  const auto warning = [](const Warning& w) {
+    return Json{{"code", w.code}, {"message", w.message}, {"remedy", w.remedy}};
+  };
+  const auto overhead = [](const Overhead& o) {
+    return Json{{"cpu_s", number(o.cpu_s)}, {"max_rss_bytes", number(o.max_rss_bytes)}};
+  };
+  return dump({{"schema", kRunSchema},
+               {"name", m.name},
+               {"state", m.state},
+               {"tool_version", m.tool_version},
+               {"command", m.command},
+               {"directory", m.directory},
+               {"environment", texts(m.environment)},
+               {"begin_ns", time(m.begin)},
+               {"end_ns", time(m.end)},
+               {"exit_code", integer(m.exit_code)},
+               {"signal", integer(m.signal)},
+               {"idle_before", interval(m.idle_before)},
+               {"idle_after", interval(m.idle_after)},
+               {"clocks", array(m.clocks, clock)},
+               {"nodes", m.nodes},
+               {"overhead", m.overhead ? overhead(*m.overhead) : Json(nullptr)},
+               {"warnings", array(m.warnings, warning)}});
+}
+
+std::string node_to_json(const Node& n) {
+  const auto absence = [](const Absence& a) {
+    return Json{{"interface", a.interface}, {"what", a.what}, {"reason", a.reason}, {"remedy", a.remedy}};
+  };
+  return dump({{"schema", kNodeSchema},
+               {"name", n.name},
+               {"hostname", n.hostname},
+               {"boot_id", n.boot_id},
+               {"kernel", n.kernel},
+               {"cpu",
+                {{"model", n.cpu.model},
+                 {"sockets", integer(n.cpu.sockets)},
+                 {"cores", integer(n.cpu.cores)},
+                 {"threads", integer(n.cpu.threads)},
+                 {"online", n.cpu.online},
+                 {"quota_cpus", number(n.cpu.quota_cpus)}}},
+               {"memory_bytes", number(n.memory_bytes)},
+               {"memory_limit_bytes", number(n.memory_limit_bytes)},
+               {"gpus", array(n.gpus, [](const GpuInfo& g) { return to_json(g); })},
+               {"versions", texts(n.versions)},
+               {"sensors", array(n.sensors, [](const SensorInfo& s) { return to_json(s); })},
+               {"absences", array(n.absences, absence)}});
+}
+
+Result<Manifest> manifest_from_json(std::string_view text, const std::string& source) {
+  Manifest m;
+  const auto read = read_json(text, source, kRunSchema, [&](JsonObject& o) {
+    m.state.clear();
+    o.read("name", m.name);
+    o.read("state", m.state);
+    o.read("tool_version", m.tool_version);
+    o.read("command", m.command);
+    o.read("directory", m.directory);
+    o.read("environment", m.environment);
+    o.read("begin_ns", m.begin);
+    o.read("end_ns", m.end);
+    o.read("exit_code", m.exit_code);
+    o.read("signal", m.signal);
+    read_interval(o, "idle_before", m.idle_before);
+    read_interval(o, "idle_after", m.idle_after);
+    o.read_objects("clocks", [&](JsonObject& c) {
+      std::optional<MonoTime> mono;
+      std::optional<std::int64_t> wall;
+      c.read("mono_ns", mono);
+      c.read("wall_ns", wall);
+      if (mono && wall) m.clocks.push_back({*mono, wall_ns(*wall)});
+    });
+    o.read("nodes", m.nodes);
+    o.read_object("overhead", [&](JsonObject& c) {
+      std::optional<double> cpu;
+      Overhead overhead;
+      c.read("cpu_s", cpu);
+      c.read("max_rss_bytes", overhead.max_rss_bytes);
+      if (!cpu) return;
+      overhead.cpu_s = *cpu;
+      m.overhead = overhead;
+    });
+    o.read_objects("warnings", [&](JsonObject& w) { m.warnings.push_back(read_warning(w)); });
+  });
+  if (!read) return tl::unexpected(read.error());
+  // Written by hand, a run is taken as ended.
+  if (m.state.empty()) m.state = "complete";
+  return m;
+}
+
+Result<Node> node_from_json(std::string_view text, const std::string& source) {
+  Node n;
+  const auto read = read_json(text, source, kNodeSchema, [&](JsonObject& o) {
+    o.read("name", n.name);
+    o.read("hostname", n.hostname);
+    o.read("boot_id", n.boot_id);
+    o.read("kernel", n.kernel);
+    o.read_object("cpu", [&](JsonObject& c) {
+      c.read("model", n.cpu.model);
+      c.read("sockets", n.cpu.sockets);
+      c.read("cores", n.cpu.cores);
+      c.read("threads", n.cpu.threads);
+      c.read("online", n.cpu.online);
+      c.read("quota_cpus", n.cpu.quota_cpus);
+    });
+    o.read("memory_bytes", n.memory_bytes);
+    o.read("memory_limit_bytes", n.memory_limit_bytes);
+    o.read_objects("gpus", [&](JsonObject& g) { n.gpus.push_back(read_gpu(g)); });
+    o.read("versions", n.versions);
+    o.read_objects("sensors", [&](JsonObject& s) { n.sensors.push_back(read_sensor(s)); });
+    o.read_objects("absences", [&](JsonObject& a) {
+      Absence absence;
+      a.read("interface", absence.interface);
+      a.read("what", absence.what);
+      a.read("reason", absence.reason);
+      a.read("remedy", absence.remedy);
+      n.absences.push_back(std::move(absence));
+    });
+  });
+  if (!read) return tl::unexpected(read.error());
+  return n;
+}
+
+}  // namespace ergometer

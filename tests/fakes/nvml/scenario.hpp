@@ -1,0 +1,73 @@
+// What the fake driver plays: read from a text file of key = value lines, see README.md. Part of the fake NVML.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "fakes/nvml/shape.hpp"
+
+namespace fake_nvml {
+
+// FUNCTION CODE FROM TO: the function ("*": any) returns the code while FROM <= t < TO (seconds).
+struct Fault {
+  std::string function;
+  int code = 999;
+  double from = 0, to = 1e18;
+};
+
+// FUNCTION AT SECONDS: the first call at or after AT takes so long (real time).
+struct Block {
+  std::string function;
+  double at = 0, seconds = 0;
+  bool done = false;
+};
+
+struct Process {
+  std::uint32_t pid = 0;
+  std::uint64_t bytes = 0;  // all ones: not available
+};
+
+struct Slice {
+  std::string uuid;
+  unsigned gpu_instance = 0, compute_instance = 0;
+};
+
+struct GpuScript {
+  std::string uuid, name = "NVIDIA Fake", bus_id;
+  unsigned architecture = 9;
+  int compute_major = 9, compute_minor = 0;
+  Shape power, memory_power, utilisation, memory_utilisation, sm_clock, memory_clock, temperature, memory_temperature;
+  Shape energy_mj;  // overrides the integral of `power`
+  bool energy_raw = false;
+  double energy_start_mj = 0;
+  double update_ms = 100, average_ms = 1000, sample_ms = 20, utilisation_sample_ms = 200;
+  double memory_total = 0;
+  Shape memory_used;
+  double limit_w = 700, default_w = 700, min_w = 200, max_w = 700, requested_w = 700;
+  Shape process_utilisation;
+  std::vector<Process> processes;
+  std::map<unsigned, Shape> gpm;         // by metric id
+  std::map<unsigned, Shape> throttle_s;  // by field id: share of time (0..1) in which the counter runs
+  std::uint64_t reasons = 0;
+  std::vector<Slice> slices;
+  bool mig = false;
+  std::set<std::string> unsupported;  // function names, "field:ID", "field:ID:SCOPE", "samples:TYPE"
+  std::vector<Fault> faults;
+  std::vector<Block> blocks;
+};
+
+struct Scenario {
+  std::string driver_version = "580.159.04", nvml_version = "13.580.159.04";
+  int cuda_version = 13000;
+  std::vector<GpuScript> gpus;
+  std::vector<Fault> faults;
+  std::vector<Block> blocks;
+};
+
+// Empty path: one GPU with the defaults. Problems are listed in `errors` (unknown keys, bad values) with their line.
+Scenario load_scenario(const std::string& path, std::vector<std::string>& errors);
+
+}  // namespace fake_nvml

@@ -1,0 +1,194 @@
+// run.json and node.json: all fields there and back, and what is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "store/run_json.hpp"
+
+namespace ergometer {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(RunJson, ManifestThereAndBack) {
+  Manifest m;
+  m.name = "n\"ame";
+  m.command = {"sh", "-c", "exit 7"};
+  m.directory = "/tmp";
+  m.environment = {{"CUDA_VISIBLE_DEVICES", "0,1"}};
+  m.tool_version = "0.1.0";
+  m.state = "complete";
+  m.clocks = {{mono_ns(1), wall_ns(1700000000000000000)}, {mono_ns(2), wall_ns(1700000000000000001)}};
+  m.idle_before = Interval{mono_ns(3), mono_ns(4)};
+  m.begin = mono_ns(5);
+  m.end = mono_ns(9000000000000000001);
+  m.exit_code = 137;
+  m.signal = 9;
+  m.nodes = {"a", "b"};
+  m.warnings = {{"code", "message", "remedy"}};
+  m.overhead = Overhead{0.25, 1e7};
+  const auto back = manifest_from_json(manifest_to_json(m), "FILE");
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->name, m.name);
+  EXPECT_EQ(back->command, m.command);
+  EXPECT_EQ(back->directory, m.directory);
+  EXPECT_EQ(back->environment, m.environment);
+  EXPECT_EQ(back->tool_version, m.tool_version);
+  EXPECT_EQ(back->state, m.state);
+  ASSERT_EQ(back->clocks.size(), 2U);
+  EXPECT_EQ(back->clocks[1].mono, m.clocks[1].mono);
+  EXPECT_EQ(back->clocks[1].wall, m.clocks[1].wall);
+  ASSERT_TRUE(back->idle_before);
+  EXPECT_EQ(back->idle_before->begin, mono_ns(3));
+  EXPECT_EQ(back->idle_before->end, mono_ns(4));
+  EXPECT_FALSE(back->idle_after);
+  EXPECT_EQ(back->begin, m.begin);
+  EXPECT_EQ(back->end, m.end);
+  EXPECT_EQ(back->exit_code, 137);
+  EXPECT_EQ(back->signal, 9);
+  EXPECT_EQ(back->nodes, m.nodes);
+  EXPECT_EQ(back->warnings, m.warnings);
+  ASSERT_TRUE(back->overhead);
+  EXPECT_EQ(back->overhead->cpu_s, 0.25);
+  EXPECT_EQ(back->overhead->max_rss_bytes, 1e7);
+  // The same text again: nothing is lost that the text holds.
+  EXPECT_EQ(manifest_to_json(*back), manifest_to_json(m));
+}
+
+Node full_node() {
+  Node n;
+  n.name = "node1";
+  n.hostname = "node1.cluster";
+  n.boot_id = "b";
+  n.kernel = "6.1";
+  n.cpu = {"EPYC", 2, 64, 128, "0-127", 3.5};
+  n.memory_bytes = 1099511627776.0;
+  n.memory_limit_bytes = 17179869184.0;
+  GpuInfo gpu;
+  gpu.index = 1;
+  gpu.uuid = "GPU-1";
+  gpu.name = "H200";
+  gpu.pci_bus_id = "0000:18:00.0";
+  gpu.memory_bytes = 150e9;
+  gpu.power_limit_w = 700;
+  gpu.default_power_limit_w = 700.5;
+  gpu.min_power_limit_w = 200;
+  gpu.max_power_limit_w = 701;
+  gpu.visible = false;
+  gpu.ordinal = 3;
+  gpu.mig = true;
+  gpu.state = "lost";
+  gpu.note = "x";
+  n.gpus = {GpuInfo{}, gpu};
+  n.versions = {{"nvidia-driver", "580.159.04"}};
+  Channel c;
+  c.column = "energy_j";
+  c.quantity = Quantity::energy;
+  c.unit = "J";
+  c.behaviour = Behaviour::counter;
+  c.domain = "package/0";
+  c.device = "package-0";
+  c.scope = Scope::package;
+  c.method = Method::counter;
+  c.measured = false;
+  c.in_total = false;
+  c.range = 262143.32885;
+  c.period = Nanos(1000000);
+  c.window = Nanos(25000000);
+  c.resolution = 1e-6;
+  c.max_power_w = 400;
+  c.note = "duplicate";
+  SensorInfo s;
+  s.name = "package0";
+  s.interface = "rapl-powercap";
+  s.interval = Nanos(100000000);
+  s.own_time = true;
+  s.note = "note";
+  s.channels = {c, Channel{}};
+  n.sensors = {s};
+  n.absences = {{"rapl", "dram", "permission denied", "sudo chmod a+r"}};
+  return n;
+}
+
+TEST(RunJson, NodeThereAndBack) {
+  const Node n = full_node();
+  const auto back = node_from_json(node_to_json(n), "FILE");
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(node_to_json(*back), node_to_json(n));
+  const Channel& c = back->sensors.at(0).channels.at(0);
+  EXPECT_EQ(c.scope, Scope::package);
+  EXPECT_EQ(c.method, Method::counter);
+  EXPECT_EQ(c.range, 262143.32885);
+  EXPECT_EQ(c.window, Nanos(25000000));
+  EXPECT_FALSE(c.in_total);
+  EXPECT_EQ(back->sensors[0].channels[1].method, std::nullopt);
+  EXPECT_EQ(back->gpus.at(1).max_power_limit_w, 701);
+  EXPECT_EQ(back->gpus[1].ordinal, 3);
+  EXPECT_EQ(back->gpus[0].ordinal, std::nullopt);
+  EXPECT_EQ(back->cpu.quota_cpus, 3.5);
+  EXPECT_EQ(back->absences.at(0).remedy, "sudo chmod a+r");
+}
+
+TEST(RunJson, F103_WhatIsNotANumberIsNull) {
+  Manifest m;
+  m.overhead = Overhead{0.0 / 0.0, std::numeric_limits<double>::infinity()};
+  Node n;
+  n.gpus = {GpuInfo{}};
+  n.cpu.quota_cpus = -std::numeric_limits<double>::infinity();
+  const auto run = nlohmann::json::parse(manifest_to_json(m));
+  const auto node = nlohmann::json::parse(node_to_json(n));
+  EXPECT_TRUE(run["overhead"]["cpu_s"].is_null());
+  EXPECT_TRUE(run["overhead"]["max_rss_bytes"].is_null());
+  EXPECT_TRUE(node["gpus"][0]["power_limit_w"].is_null());
+  EXPECT_TRUE(node["cpu"]["quota_cpus"].is_null());
+  EXPECT_TRUE(run["exit_code"].is_null());
+}
+
+TEST(RunJson, BytesThatAreNoTextAreReplaced) {
+  Manifest m;
+  m.command = {"caf\xE9", "\xC3\xA9"};
+  const auto run = nlohmann::json::parse(manifest_to_json(m));
+  EXPECT_EQ(run["command"][0], "caf\xEF\xBF\xBD");
+  EXPECT_EQ(run["command"][1], "\xC3\xA9");
+}
+
+TEST(RunJson, UnknownKeysAreIgnoredAndMissingOnesUnset) {
+  const auto m = manifest_from_json(R"({"schema":"ergometer.run/1","future":[1,{"a":null}],"begin_ns":null})", "FILE");
+  ASSERT_TRUE(m) << m.error().message;
+  EXPECT_EQ(m->begin, std::nullopt);
+  EXPECT_THAT(m->nodes, IsEmpty());
+  EXPECT_EQ(m->state, "complete");
+}
+
+TEST(RunJson, RefusalsNameTheFileAndWhatIsExpected) {
+  const auto message = [](std::string_view text) {
+    const auto m = manifest_from_json(text, "FILE");
+    return m ? std::string("accepted") : m.error().message + " | " + m.error().hint;
+  };
+  for (const char* text : {"{\"schema\":\"ergometer.run/1\"", "nonsense", "", "[NaN]",
+                           "{\"schema\":\"ergometer.run/1\",\"end_ns\":1e999}"})
+    EXPECT_THAT(message(text), HasSubstr("FILE is damaged or cut")) << text;
+  EXPECT_THAT(message("[]"), HasSubstr("FILE holds no JSON object"));
+  EXPECT_THAT(message("{}"),
+              HasSubstr("FILE has no schema | expected is an object with \"schema\": \"ergometer.run/1\""));
+  EXPECT_THAT(message(R"({"schema":"other/1"})"), HasSubstr("FILE is something else: its schema is \"other/1\""));
+  EXPECT_THAT(message(R"({"schema":"ergometer.run/2"})"),
+              HasSubstr("FILE is of the version ergometer.run/2; this program reads ergometer.run/1"));
+  const std::string head = R"({"schema":"ergometer.run/1",)";
+  EXPECT_THAT(message(head + R"("begin_ns":1.5})"), HasSubstr("FILE: begin_ns must be a whole number"));
+  EXPECT_THAT(message(head + R"("begin_ns":18446744073709551615})"), HasSubstr("begin_ns must be a whole number"));
+  EXPECT_THAT(message(head + R"("exit_code":4294967296})"), HasSubstr("exit_code must be a whole number"));
+  EXPECT_THAT(message(head + R"("command":"sh"})"), HasSubstr("command must be an array of strings"));
+  EXPECT_THAT(message(head + R"("clocks":[{"mono_ns":1,"wall_ns":2},{"mono_ns":"x"}]})"),
+              HasSubstr("clocks[1].mono_ns must be a whole number"));
+  const auto node =
+      node_from_json(R"({"schema":"ergometer.node/1","sensors":[{"channels":[{"scope":"moon"}]}]})", "FILE");
+  ASSERT_FALSE(node);
+  EXPECT_THAT(node.error().message, HasSubstr("sensors[0].channels[0].scope must be one of the words"));
+}
+
+}  // namespace
+}  // namespace ergometer
