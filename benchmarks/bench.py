@@ -59,7 +59,8 @@ def start_delay(options, row):
             for kind, more in (("this machine", ()), ("8 fake GPUs, 2 packages", extra)):
                 def delay(argv):
                     begin = time.monotonic_ns()
-                    out = subprocess.run(argv, stdout=subprocess.PIPE, env=environment(scenario), check=True).stdout
+                    out = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                         env=environment(scenario), check=True).stdout
                     return (int(out) - begin) * 1e-9
                 direct = delay([helper])
                 wrapped = delay(run_command(options, folder, f"d{i}{len(more)}", helper, extra=more))
@@ -74,7 +75,7 @@ def overhead(options, row):
         root, scenario = fake_machine(folder, 8)
         argv = run_command(options, folder, "o", "sleep", length,
                            extra=["--host-root", str(root), "--nvml", str(options.nvml)])
-        subprocess.run(argv, env=environment(scenario), check=True)
+        subprocess.run(argv, env=environment(scenario), stderr=subprocess.DEVNULL, check=True)
         run = json.loads((pathlib.Path(folder) / "o/run.json").read_text())
         summary = json.loads((pathlib.Path(folder) / "o/summary.json").read_text())
         row(f"CPU of the tool, 8 fake GPUs + 2 packages, {length} s (% of one core)",

@@ -26,6 +26,10 @@ struct Context {
   [[nodiscard]] Host host() const { return Host::real(host_root); }
 };
 
+// For commands that read whole runs: keeps freed memory for the next sensor instead of giving it back to the kernel,
+// which would cost more than the reading itself. The process ends soon after.
+void keep_freed_memory();
+
 // Prints "ergometer: MESSAGE" and, on a line of its own, the hint, to standard error. Returns `code`.
 int report_error(const Error& error, int code = kUsage);
 

@@ -164,6 +164,7 @@ Result<void> export_run(const ExportOptions& options) {
   // The run is read before the output is touched.
   std::string text;
   if (!options.samples) {
+    keep_freed_memory();
     const auto run = load_run(options.run);
     if (!run) return tl::unexpected(run.error());
     text = options.format == "csv" ? summary_csv(run->summary) : json_of(*run);

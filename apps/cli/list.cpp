@@ -11,6 +11,7 @@
 
 #include "base/file.hpp"
 #include "command.hpp"
+#include "library/load_run.hpp"
 #include "report/table.hpp"
 #include "report/units.hpp"
 #include "store/run_reader.hpp"
@@ -34,14 +35,16 @@ std::string local_time(WallTime t) {
   return fmt::format("{:%Y-%m-%d %H:%M:%S}", parts);
 }
 
-// The energy that summary.json states; a run without one has to be shown once. Never reads samples.
-std::string stated_energy(const fs::path& dir) {
+// The energy that summary.json states; derived anew for a run without one (cut, written by hand, or removed).
+std::string energy_of_run(const fs::path& dir) {
   const auto text = read_file(dir / "summary.json", kMaxSummary);
-  if (!text) return kMissing;
-  const auto json = nlohmann::json::parse(*text, nullptr, false);
-  const auto* run = json.is_object() && json.contains("run") ? &json["run"] : nullptr;
-  if (!run || !run->is_object() || !run->contains("energy_j") || !(*run)["energy_j"].is_number()) return kMissing;
-  return with_unit((*run)["energy_j"].get<double>(), "J");
+  const auto json = nlohmann::json::parse(text ? *text : "", nullptr, false);
+  if (json.is_object() && json.contains("run") && json["run"].is_object()) {
+    const auto energy = json["run"].find("energy_j");
+    return energy != json["run"].end() && energy->is_number() ? with_unit(energy->get<double>(), "J") : kMissing;
+  }
+  const auto run = load_run(dir);
+  return run ? with_unit(run->summary.run.energy_j, "J") : kMissing;
 }
 
 Line line_of(const fs::path& dir, const std::string& shown_path) {
@@ -61,7 +64,7 @@ Line line_of(const fs::path& dir, const std::string& shown_path) {
   }
   if (m.begin && m.end) line.duration = duration_text(seconds(*m.end - *m.begin));
   if (m.exit_code) line.exit = fmt::format("{}", *m.exit_code);
-  line.energy = stated_energy(dir);
+  line.energy = energy_of_run(dir);
   return line;
 }
 

@@ -1,10 +1,12 @@
 #include "settings.hpp"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -226,6 +228,13 @@ Result<void> apply_settings(CLI::App& app) {
     if (!done) return done;
   }
   return {};
+}
+
+void keep_freed_memory() {
+  // One heap for all threads, since only the main one can grow without new mappings.
+  ::mallopt(M_ARENA_MAX, 1);
+  ::mallopt(M_MMAP_MAX, 0);
+  ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 }
 
 int report_error(const Error& error, int code) {

@@ -42,6 +42,7 @@ int terminal_width() {
 int show(const ShowOptions& options) {
   const auto by = group_by(options.by);
   if (!by) return report_error(by.error());
+  keep_freed_memory();
   const auto run = load_run(options.run);
   if (!run) return report_error(run.error());
   TextOptions text;

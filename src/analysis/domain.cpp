@@ -77,6 +77,20 @@ std::optional<Answer> answer_of(const Domain& domain, std::size_t i, std::uint32
   return a;
 }
 
+// A counter that has not moved within an interval shorter than its period seems to say "no energy, for certain". What
+// may be hidden in one period is told by the domain's other channels: their mean power for one period at each edge.
+void widen_stale_counters(std::vector<Answer>& answers) {
+  double power_w = 0;
+  for (const auto& a : answers)
+    if (a.candidate->channel.measured && a.share.covered_s > 0)
+      power_w = std::max(power_w, a.energy_j / a.share.covered_s);
+  for (auto& a : answers) {
+    if (a.candidate->channel.behaviour != Behaviour::counter) continue;
+    const double hidden_j = power_w * static_cast<double>(a.candidate->resolves_ns) / 1e9;
+    a.variance = std::max(a.variance, 2 * hidden_j * hidden_j);
+  }
+}
+
 bool better(const Answer& a, const Answer& b) {
   if (a.grade != b.grade) return a.grade < b.grade;
   if (std::abs(a.coverage - b.coverage) > kSameCoverage) return a.coverage > b.coverage;
@@ -171,6 +185,7 @@ DomainEnergy energy_of(const Domain& domain, std::uint32_t row, double duration_
     }
     return out;
   }
+  widen_stale_counters(answers);
   const Answer& best = *std::min_element(answers.begin(), answers.end(), better);
   const Candidate& c = *best.candidate;
   out.method = *c.channel.method;

@@ -27,9 +27,10 @@ int ergometer_state_ = 0;
 namespace ergometer::marker {
 namespace {
 
-constexpr std::uint64_t kChunkBytes = 128 * 1024;
+// Large enough that mapping and releasing chunks costs little a record, small enough for a program with few markers.
+constexpr std::uint64_t kChunkBytes = 512 * 1024;
 constexpr std::uint64_t kChunkSlots = kChunkBytes / kRecordBytes;
-constexpr std::uint64_t kMaxChunks = 131072;  // 16 GiB, a day of three thousand regions a second
+constexpr std::uint64_t kMaxChunks = 32768;  // 16 GiB, a day of three thousand regions a second
 constexpr int kPopulateWrite = 23;            // MADV_POPULATE_WRITE, which older headers lack
 // The handle of a region is its record's slot, with the number of forks above it: a region begun before a fork is
 // then nobody's in the child.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <zstd.h>
 
+#include <memory>
 #include <vector>
 
 namespace ergometer {
@@ -19,7 +20,14 @@ struct FreeDecompressor {
 };
 using Decompressor = std::unique_ptr<ZSTD_DCtx, FreeDecompressor>;
 
-bool decompress_in_pieces(ZSTD_DCtx* context, std::string_view frame, std::vector<char>& buffer,
+// Room for decompressed text. Not filled with zeros and not grown: only the pages that frames use are ever touched.
+struct Buffer {
+  std::unique_ptr<char[]> bytes = std::make_unique_for_overwrite<char[]>(kWhole);
+  [[nodiscard]] char* data() const { return bytes.get(); }
+  [[nodiscard]] std::size_t size() const { return kWhole; }
+};
+
+bool decompress_in_pieces(ZSTD_DCtx* context, std::string_view frame, const Buffer& buffer,
                           const FrameVisitor& visitor) {
   ZSTD_DCtx_reset(context, ZSTD_reset_session_only);
   ZSTD_inBuffer in{frame.data(), frame.size(), 0};
@@ -33,7 +41,7 @@ bool decompress_in_pieces(ZSTD_DCtx* context, std::string_view frame, std::vecto
   }
 }
 
-bool decompress(ZSTD_DCtx* context, std::string_view frame, std::vector<char>& buffer, const FrameVisitor& visitor) {
+bool decompress(ZSTD_DCtx* context, std::string_view frame, const Buffer& buffer, const FrameVisitor& visitor) {
   const unsigned long long size = ZSTD_getFrameContentSize(frame.data(), frame.size());
   if (size > kWhole) return decompress_in_pieces(context, frame, buffer, visitor);  // also unknown sizes
   const std::size_t n = ZSTD_decompressDCtx(context, buffer.data(), buffer.size(), frame.data(), frame.size());
@@ -72,7 +80,7 @@ Result<std::string_view> FrameCompressor::compress(std::string_view text) {
 
 void read_frames(std::string_view file, const FrameVisitor& visitor) {
   const Decompressor context(ZSTD_createDCtx());
-  std::vector<char> buffer(kWhole);
+  const Buffer buffer;
   std::size_t at = 0;
   while (at < file.size()) {
     const std::string_view rest = file.substr(at);
@@ -100,7 +108,7 @@ std::string last_frame_text(std::string_view file) {
   constexpr int kTries = 16;  // each passes over one damaged frame
   const Decompressor context(ZSTD_createDCtx());
   if (!context) return {};
-  std::vector<char> buffer(kWhole);
+  const Buffer buffer;
   std::string text;
   FrameVisitor keep;
   keep.text = [&](std::string_view piece) {

@@ -305,7 +305,7 @@ TEST(Region, SurvivesAProgramThatClosesDescriptorsAndLeavesItsFolder) {
 
 TEST(Region, FullDiskTurnsMarkersOffAndKillsNobody) {
   const TempDir run;
-  if (::mount("tmpfs", run.path().c_str(), "tmpfs", 0, "size=300k") != 0)
+  if (::mount("tmpfs", run.path().c_str(), "tmpfs", 0, "size=1200k") != 0)
     GTEST_SKIP() << "mounting a small tmpfs needs root";
   const int status = in_child(run.path(), [] {
     for (int i = 0; i < 20000; ++i) ScopedRegion step("step");
@@ -315,8 +315,8 @@ TEST(Region, FullDiskTurnsMarkersOffAndKillsNobody) {
   const auto count = regions_of(run).size();
   ::umount(run.path().c_str());
   EXPECT_EQ(status, 0);
-  // Two chunks of 128 KiB fit: 4095 records beside the header.
-  EXPECT_EQ(count, 4095U);
+  // Two chunks of 512 KiB fit: 16383 records beside the header.
+  EXPECT_EQ(count, 16383U);
 }
 
 TEST(Region, ManyThousandsGrowTheFile) {
