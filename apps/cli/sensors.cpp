@@ -1,44 +1,73 @@
 // `ergometer sensors`: what can be measured here, with a reading of each, and what cannot, with the reason and remedy.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <thread>
 
-#include "discover_options.hpp"
 #include "base/number.hpp"
 #include "command.hpp"
 #include "device/registry.hpp"
+#include "discover_options.hpp"
 
 namespace ergometer::cli {
 namespace {
 
 using nlohmann::json;
 
-// One reading of every channel of a sensor; empty where the sensor gave none.
-std::vector<std::optional<double>> read_once(Sensor& sensor, std::string& error) {
-  Readings readings;
-  if (const auto done = sensor.read(readings); !done) error = done.error().message;
-  if (readings.rows.empty()) return std::vector<std::optional<double>>(sensor.info().channels.size());
-  return readings.rows.back().values;
+// Some metrics are means between two readings, which must be this far apart to have a value.
+constexpr Nanos kBetweenReadings = std::chrono::milliseconds(150);
+
+struct Now {
+  std::vector<std::optional<double>> values;  // one a channel; empty where the sensor gave none
+  std::string error;
+};
+
+// The newest reading of every sensor, in their order.
+std::vector<Now> read_all(const Discovery& found) {
+  std::vector<Now> all;
+  for (const auto& sensor : found.sensors)
+    all.push_back({std::vector<std::optional<double>>(sensor->info().channels.size()), {}});
+  for (int round = 0; round < 2; ++round) {
+    if (round > 0) std::this_thread::sleep_for(kBetweenReadings);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      Readings readings;
+      const auto done = found.sensors[i]->read(readings);
+      all[i].error = done ? "" : done.error().message;
+      if (!readings.rows.empty()) all[i].values = readings.rows.back().values;
+    }
+  }
+  return all;
 }
 
 json channel_json(const Channel& channel, std::optional<double> value) {
   const auto optional_s = [](const std::optional<Nanos>& d) { return d ? json(seconds(*d)) : json(nullptr); };
-  return {{"column", channel.column},     {"quantity", to_word(channel.quantity)},
-          {"unit", channel.unit},         {"behaviour", to_word(channel.behaviour)},
-          {"domain", channel.domain},     {"device", channel.device},
-          {"scope", to_word(channel.scope)}, {"method", channel.method ? json(to_word(*channel.method)) : json(nullptr)},
-          {"measured", channel.measured}, {"in_total", channel.in_total},
-          {"period_s", optional_s(channel.period)}, {"window_s", optional_s(channel.window)},
-          {"value", value ? json(*value) : json(nullptr)}, {"note", channel.note}};
+  return {{"column", channel.column},
+          {"quantity", to_word(channel.quantity)},
+          {"unit", channel.unit},
+          {"behaviour", to_word(channel.behaviour)},
+          {"domain", channel.domain},
+          {"device", channel.device},
+          {"scope", to_word(channel.scope)},
+          {"method", channel.method ? json(to_word(*channel.method)) : json(nullptr)},
+          {"measured", channel.measured},
+          {"in_total", channel.in_total},
+          {"period_s", optional_s(channel.period)},
+          {"window_s", optional_s(channel.window)},
+          {"value", value ? json(*value) : json(nullptr)},
+          {"note", channel.note}};
 }
 
 std::string sensors_json(Discovery& found) {
-  json root = {{"schema", "ergometer.sensors/1"}, {"sensors", json::array()}, {"absences", json::array()},
+  json root = {{"schema", "ergometer.sensors/1"},
+               {"sensors", json::array()},
+               {"absences", json::array()},
                {"gpus", json::array()}};
-  for (const auto& sensor : found.sensors) {
-    std::string error;
-    const auto values = read_once(*sensor, error);
+  const auto readings = read_all(found);
+  for (std::size_t s = 0; s < readings.size(); ++s) {
+    const auto& sensor = found.sensors[s];
+    const auto& [values, error] = readings[s];
     json channels = json::array();
     for (std::size_t i = 0; i < values.size(); ++i)
       channels.push_back(channel_json(sensor->info().channels[i], values[i]));
@@ -50,11 +79,17 @@ std::string sensors_json(Discovery& found) {
                                {"channels", channels}});
   }
   for (const auto& absence : found.node.absences)
-    root["absences"].push_back({{"interface", absence.interface}, {"what", absence.what},
-                                {"reason", absence.reason}, {"remedy", absence.remedy}});
+    root["absences"].push_back({{"interface", absence.interface},
+                                {"what", absence.what},
+                                {"reason", absence.reason},
+                                {"remedy", absence.remedy}});
   for (const auto& gpu : found.node.gpus)
-    root["gpus"].push_back({{"index", gpu.index}, {"uuid", gpu.uuid}, {"name", gpu.name},
-                            {"pci_bus_id", gpu.pci_bus_id}, {"visible", gpu.visible}, {"state", gpu.state}});
+    root["gpus"].push_back({{"index", gpu.index},
+                            {"uuid", gpu.uuid},
+                            {"name", gpu.name},
+                            {"pci_bus_id", gpu.pci_bus_id},
+                            {"visible", gpu.visible},
+                            {"state", gpu.state}});
   return root.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
@@ -76,10 +111,10 @@ void print_table(Discovery& found) {
                gpu.visible ? "" : "  (not visible to a command started here)",
                gpu.state == "ok" ? "" : "  [" + gpu.state + "]");
   fmt::print("{:<18} {:<14} {:<10} {:<28} {:>16}\n", "SENSOR", "DOMAIN", "SCOPE", "CHANNEL", "NOW");
-  for (const auto& sensor : found.sensors) {
-    std::string error;
-    const auto values = read_once(*sensor, error);
-    const auto& info = sensor->info();
+  const auto readings = read_all(found);
+  for (std::size_t s = 0; s < readings.size(); ++s) {
+    const auto& [values, error] = readings[s];
+    const auto& info = found.sensors[s]->info();
     fmt::print("{} ({}, every {}{})\n", info.name, info.interface, duration_text(info.interval),
                info.own_time ? ", own time stamps" : "");
     if (!error.empty()) fmt::print("  {}\n", error);

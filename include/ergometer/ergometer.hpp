@@ -18,7 +18,7 @@ struct MeasurementOptions {
   // Folder for the record; must not exist or be empty. Empty: a temporary one that is removed after stop().
   std::string run_dir;
   std::string name = "measurement";
-  double interval_s = 0.1;              // of the fast gauges
+  double interval_s = 0.1;              // of the fast gauges; from 0.001 to 3600
   std::vector<std::string> sensors;     // interfaces to use, as in --sensors; empty: all
   std::string host_root;                // prefix for /sys, /proc, /dev; empty: this machine
   std::string nvml_path = "libnvidia-ml.so.1";

@@ -103,7 +103,10 @@ bool is_stuck(const Domain& domain, const Candidate& c) {
   if (c.channel.behaviour != Behaviour::counter || c.readings < kStuckReadings || run.covered_s < kStuckSeconds ||
       run.amount > 0)
     return false;
-  if (domain.scope == Scope::package) return true;  // a processor that runs this program draws power
+  // A processor that runs this program draws power, and so does what contains it.
+  if (domain.scope == Scope::package || domain.scope == Scope::psys || domain.scope == Scope::module ||
+      domain.scope == Scope::node)
+    return true;
   return std::any_of(domain.candidates.begin(), domain.candidates.end(), [](const Candidate& other) {
     const Share& s = other.shares[kRunRow];
     return other.channel.measured && s.covered_s > 0 && s.amount > s.covered_s;  // more than 1 W
@@ -118,7 +121,7 @@ Domain::Grade grade_of(Domain& domain, const Candidate& c) {
                                            domain.name, c.sensor, c.readings),
                                "its value is not used; look at the device's driver, or choose another interface with "
                                "--sensors"});
-    return Domain::doubtful;
+    return Domain::stuck;
   }
   const Share& run = c.shares[kRunRow];
   const auto bound = plausible_power(c.channel);
@@ -176,7 +179,8 @@ DomainEnergy energy_of(const Domain& domain, std::uint32_t row, double duration_
   out.note = domain.note;
   std::vector<Answer> answers;
   for (std::size_t i = 0; i < domain.candidates.size(); ++i)
-    if (auto a = answer_of(domain, i, row, duration_s)) answers.push_back(*a);
+    if (domain.grades[i] != Domain::stuck)
+      if (auto a = answer_of(domain, i, row, duration_s)) answers.push_back(*a);
   if (answers.empty()) {
     // Without a value the method is what would have been used.
     if (!domain.candidates.empty()) {

@@ -24,8 +24,8 @@ struct Domain {
   std::string note;
   std::vector<Warning> warnings;
 
-  // How far a candidate is trusted; the best grade that has a value is used.
-  enum Grade { trusted, duplicate, doubtful, modelled };
+  // How far a candidate is trusted; the best grade that has a value is used. What is stuck has no value.
+  enum Grade { trusted, duplicate, doubtful, modelled, stuck };
   std::vector<Grade> grades;  // one a candidate
 };
 

@@ -200,10 +200,14 @@ void add_attributes(Builder& b) {
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const std::string& key = keys[i];
     const bool amount = key == "samples" || key == "tokens" || key == "molecules" || key == "steps";
-    b.add(printable(key), true, amount ? 7 : i < foremost ? 4 : 6, false, [&](const RegionEnergy& r) {
-      return or_missing(metric(r, key),
-                        [&](double v) { return amount ? fmt::format("{:.0f}", v) : fmt::format("{:.4g}", v); });
-    });
+    b.add(printable(key), true,
+          amount         ? 7
+          : i < foremost ? 4
+                         : 6,
+          false, [&](const RegionEnergy& r) {
+            return or_missing(metric(r, key),
+                              [&](double v) { return amount ? fmt::format("{:.0f}", v) : fmt::format("{:.4g}", v); });
+          });
   }
 }
 
@@ -262,6 +266,12 @@ std::optional<Spread> spread_of(const Family& family) {
   return out;
 }
 
+// One short region among many says nothing about the others.
+bool mostly_doubtful(const Regions& regions) {
+  const auto doubtful = std::count_if(regions.begin(), regions.end(), [](const auto* r) { return r->low_confidence; });
+  return 2 * static_cast<std::size_t>(doubtful) > regions.size();
+}
+
 Table pooled_table(const std::vector<Family>& families) {
   Table table;
   table.columns = {{"Repeated", false, 0}, {"Count", true, 0}, {"Mean time s", true, 1}, {"Mean energy", true, 0},
@@ -283,13 +293,15 @@ Table pooled_table(const std::vector<Family>& families) {
     }
     const auto n = static_cast<double>(f.count());
     const auto spread = spread_of(f);
-    const bool low = std::any_of(f.members.begin(), f.members.end(), [](const auto* r) { return r->low_confidence; });
+    const bool low = mostly_doubtful(f.members);
     table.rows.push_back({shortened(printable(f.path), kPathWidth), fmt::format("{}", f.count()),
                           seconds_text(time / n),
                           energy ? with_unit(*energy / static_cast<double>(known), "J") + (low ? "?" : "") : kMissing,
                           spread ? "\xC2\xB1 " + with_unit(spread->deviation, "J", 2) : "",
                           energy && timed > 0 ? with_unit(*energy / timed, "W") : kMissing, with_unit(energy, "J"),
-                          modelled ? "~" + with_unit(*modelled / n, "J", 2) : estimated ? kMissing : ""});
+                          modelled    ? "~" + with_unit(*modelled / n, "J", 2)
+                          : estimated ? kMissing
+                                      : ""});
   }
   return table;
 }
@@ -331,8 +343,11 @@ std::string region_tables(const Summary& summary, const TextOptions& options) {
   if (!selection.pooled.empty()) out += "\n" + render_table(pooled_table(selection.pooled), width);
   const auto epochs = epoch_lines(families_of(summary));
   if (options.by == GroupBy::epoch && !epochs.empty()) out += "\n" + epochs;
-  if (std::any_of(summary.regions.begin(), summary.regions.end(), [](const auto& r) { return r.low_confidence; }))
-    out += "  ? shorter than the sensors resolve\n";
+  const bool marked = std::any_of(selection.singles.begin(), selection.singles.end(),
+                                  [](const auto* r) { return r->low_confidence; }) ||
+                      std::any_of(selection.pooled.begin(), selection.pooled.end(),
+                                  [](const Family& f) { return mostly_doubtful(f.members); });
+  if (marked) out += "  ? shorter than the sensors resolve\n";
   return out;
 }
 

@@ -24,6 +24,8 @@ std::string command_line(const std::vector<std::string>& command) {
     const bool plain = !word.empty() && word.find_first_of(" \t\n\"'\\$&|;<>()*?#`") == std::string::npos;
     out += plain ? word : "'" + word + "'";
   }
+  // A script on several lines is shown on one.
+  std::replace(out.begin(), out.end(), '\n', ' ');
   return printable(out);
 }
 
@@ -102,11 +104,30 @@ std::string method_text(const DomainEnergy& d) {
   return kMissing;
 }
 
+// Parts that share their domain with the whole carry their scope as well: "gpu/0 memory".
+std::string domain_label(const NodeSummary& node, const DomainEnergy& d, bool several) {
+  std::string label = several ? node.name + " " + d.domain : d.domain;
+  if (d.scope == Scope::memory) label += " memory";
+  return printable(label);
+}
+
+// Which domains are not part of the total, and why.
+std::string outside_lines(const Summary& summary, std::size_t width) {
+  std::string list;
+  const bool several = summary.nodes.size() > 1;
+  for (const auto& node : summary.nodes)
+    for (const auto& d : node.domains)
+      if (!d.in_total && d.measured)
+        list += fmt::format("{}{}{}", list.empty() ? "" : "; ", domain_label(node, d, several),
+                            d.note.empty() ? "" : " (" + printable(d.note) + ")");
+  return list.empty() ? list : wrapped("not in the total: " + list, width, 2);
+}
+
 std::string domain_table(const Summary& summary, std::size_t width) {
   Table table;
   table.columns = {{"Domain", false, 0},  {"Device", false, 3}, {"Energy", true, 0},
                    {kPlusMinus, true, 1}, {"Mean", true, 1},    {"Max", true, 2},
-                   {"Covered", true, 1},  {"Method", false, 2}, {"In total", false, 2}};
+                   {"Covered", true, 1},  {"Method", false, 2}, {"In total", false, 1}};
   const bool several = summary.nodes.size() > 1;
   for (const auto& node : summary.nodes) {
     for (const auto& d : node.domains) {
@@ -115,16 +136,15 @@ std::string domain_table(const Summary& summary, std::size_t width) {
         return v ? mark + with_unit(*v, unit, digits) : std::string(kMissing);
       };
       const int digits = d.measured ? 4 : 2;
-      const std::string why = d.note.empty() ? "no" : "no: " + printable(d.note);
-      table.rows.push_back({printable(several ? node.name + " " + d.domain : d.domain),
+      table.rows.push_back({domain_label(node, d, several),
                             shortened(printable(d.device), 20), marked(d.energy_j, "J", digits),
                             marked(d.uncertainty_j, "J", 2), marked(d.mean_power_w, "W", digits),
                             marked(d.max_power_w, "W", digits), d.energy_j ? percent_text(d.coverage) : kMissing,
-                            method_text(d), d.in_total && d.energy_j ? "yes" : shortened(why, 40)});
+                            method_text(d), d.in_total && d.energy_j ? "yes" : "no"});
     }
   }
   if (table.rows.empty()) return {};
-  return "\n" + render_table(table, width);
+  return "\n" + render_table(table, width) + outside_lines(summary, width);
 }
 
 std::string missing_gpu_line(const Summary& summary) {

@@ -44,7 +44,7 @@ TEST(NvmlDiscovery, OneGpuWithEverything) {
       EXPECT_EQ(channel.device, gpu.uuid);
     }
   }
-  EXPECT_EQ(names, (std::set<std::string>{"gpu0", "gpu0-energy", "gpu0-samples", "gpu0-slow", "gpu0-utilisation"}));
+  EXPECT_EQ(names, (std::set<std::string>{"gpu0", "gpu0-activity", "gpu0-energy", "gpu0-samples", "gpu0-slow", "gpu0-utilisation"}));
   EXPECT_EQ(world.found.node.versions.at("nvidia-driver"), "580.159.04");
   EXPECT_EQ(world.found.node.versions.at("nvml"), "13.580.159.04");
   EXPECT_EQ(world.found.node.versions.at("cuda"), "13.0");
@@ -68,7 +68,7 @@ TEST(NvmlDiscovery, ChannelsSayWhatTheyMean) {
   EXPECT_EQ(energy.range, std::nullopt);
   EXPECT_EQ(energy.resolution, 0.001);
   EXPECT_EQ(energy.period, std::chrono::milliseconds(100));
-  EXPECT_EQ(world.sensor("gpu0-energy")->info().interval, std::chrono::seconds(1));
+  EXPECT_EQ(world.sensor("gpu0-energy")->info().interval, std::chrono::seconds(5));
   const auto memory = world.channel("gpu0", "memory_power_average_w");
   EXPECT_EQ(memory.scope, Scope::memory);
   EXPECT_FALSE(memory.in_total);
@@ -95,7 +95,7 @@ TEST(NvmlDiscovery, IntervalOfTheFastGauges) {
   world.options.interval = std::chrono::milliseconds(250);
   world.discover("");
   EXPECT_EQ(world.sensor("gpu0")->info().interval, std::chrono::milliseconds(250));
-  EXPECT_EQ(world.sensor("gpu0-energy")->info().interval, std::chrono::seconds(1));
+  EXPECT_EQ(world.sensor("gpu0-energy")->info().interval, std::chrono::seconds(5));
 }
 
 TEST(NvmlDiscovery, NoLibrary) {

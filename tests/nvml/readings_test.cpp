@@ -185,7 +185,7 @@ TEST(NvmlReadings, GaugesInBaseUnits) {
   EXPECT_EQ(series.column("sm_clock_hz")[0], 1.98e9);
   EXPECT_EQ(series.column("memory_clock_hz")[0], 3.201e9);
   EXPECT_EQ(series.column("temperature_celsius")[0], 61);
-  EXPECT_EQ(series.column("memory_temperature_celsius")[0], 70);
+  EXPECT_EQ(world.poll("gpu0-slow", 0, 1).column("memory_temperature_celsius")[0], 70);
   EXPECT_EQ(series.column("gpu_active_ratio")[0], 0.5);
   EXPECT_EQ(series.column("memory_active_ratio")[0], 0.2);
 }
@@ -193,7 +193,7 @@ TEST(NvmlReadings, GaugesInBaseUnits) {
 TEST(NvmlReadings, GpmIsTheMeanBetweenTwoReads) {
   NvmlWorld world;
   world.discover("gpu.gpm.2 = steps 80 40\ngpu.gpm.3 = 12\ngpu.gpm.5 = 81\ngpu.gpm.10 = 15\ngpu.gpm.20 = 2\n");
-  const auto series = world.poll("gpu0-slow", 2, 1);
+  const auto series = world.poll("gpu0-activity", 2, 1);
   EXPECT_EQ(series.column("sm_active_ratio"), (Values{std::nullopt, 0.8, 0.4}));
   EXPECT_EQ(series.column("sm_occupancy_ratio")[1], 0.12);
   EXPECT_EQ(series.column("tensor_active_ratio")[1], 0.81);
@@ -208,7 +208,7 @@ TEST(NvmlReadings, GpmIsTheMeanBetweenTwoReads) {
 TEST(NvmlReadings, GpmNeedsAnIntervalThatIsLongEnough) {
   NvmlWorld world;
   world.discover("gpu.gpm.2 = steps 80 40\n");
-  const auto series = world.poll("gpu0-slow", 0.25, 0.05);
+  const auto series = world.poll("gpu0-activity", 0.25, 0.05);
   const auto active = series.column("sm_active_ratio");
   EXPECT_EQ(active, (Values{std::nullopt, std::nullopt, 0.8, std::nullopt, 0.8, std::nullopt}));
 }

@@ -118,6 +118,38 @@ TEST(Text, SmallRunIsExactly) {
             "  gpu/0   GPU-12345678-aaaa  12.00 kJ  120 J  120.0 W  180.0 W    100 %  driver samples  yes\n");
 }
 
+TEST(Text, PartsOfADomainAreTold) {
+  Summary s = small_run();
+  DomainEnergy memory = s.nodes[0].domains[0];
+  memory.scope = Scope::memory;
+  memory.in_total = false;
+  memory.note = "part of its GPU";
+  s.nodes[0].domains.push_back(memory);
+  const auto text = text_of(s);
+  EXPECT_NE(text.find("gpu/0 memory"), std::string::npos) << text;
+  EXPECT_NE(text.find("not in the total: gpu/0 memory (part of its GPU)"), std::string::npos) << text;
+}
+
+TEST(Text, LossesComeBeforeOtherNumbers) {
+  Summary s = small_run();
+  auto r = region_of("train/epoch[0]", 0, 1, 10);
+  r.metrics = {{"alpha", 7}, {"loss", 0.5}, {"validation_loss", 0.6}};
+  s.regions.push_back(r);
+  const auto text = text_of(s);
+  EXPECT_LT(text.find("loss"), text.find("validation_loss")) << text;
+  EXPECT_LT(text.find("validation_loss"), text.find("alpha")) << text;
+}
+
+TEST(Text, RepeatedRegionsShowTheirEstimate) {
+  Summary s = small_run();
+  auto r = region_of("train/epoch/step", 0, 1, 10);
+  r.count = 100;
+  r.energy_j.reset();
+  r.modelled_j = 200;
+  s.regions.push_back(r);
+  EXPECT_NE(text_of(s).find("~2.0 J"), std::string::npos) << text_of(s);
+}
+
 Summary epochs() {
   Summary s = small_run();
   for (int i = 0; i < 4; ++i) {

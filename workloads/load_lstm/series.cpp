@@ -1,6 +1,7 @@
 #include "load_lstm/series.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <map>
 #include <string_view>

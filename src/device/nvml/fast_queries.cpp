@@ -54,9 +54,7 @@ Query power_fields(const GpuFacts& gpu, const Driver::Access& access) {
        {kFieldPowerAverage, kScopeModule, 1000, kNoLimit,
         part_channel(gpu, "module_power_average_w", Method::average, Scope::module, "field 185, contains the GPU")},
        {kFieldPowerInstant, kScopeModule, 1000, kNoLimit,
-        part_channel(gpu, "module_power_instant_w", Method::integral, Scope::module, "field 186, contains the GPU")},
-       {kFieldMemoryTemperature, kScopeGpu, 1, 200,
-        gpu_channel(gpu, "memory_temperature_celsius", Quantity::temperature, "Cel")}},
+        part_channel(gpu, "module_power_instant_w", Method::integral, Scope::module, "field 186, contains the GPU")}},
       access);
 }
 

@@ -182,8 +182,9 @@ void build_sensors(const std::shared_ptr<Driver>& driver, const Driver::Access& 
                    GpuParts& parts, Nanos interval) {
   auto fast = fast_queries(facts, access);
   auto energy = energy_queries(facts, access);
-  auto slow = slow_queries(facts, driver, access);
-  for (auto* queries : {&fast, &energy, &slow})
+  auto slow = slow_queries(facts, access);
+  auto activity = activity_queries(facts, driver, access);
+  for (auto* queries : {&fast, &energy, &slow, &activity})
     if (const Return lost = keep_supported(parts, access, *queries); lost != Return::success) return lose(parts, lost);
   note_missing_functions(parts, *access.api);
 
@@ -198,14 +199,17 @@ void build_sensors(const std::shared_ptr<Driver>& driver, const Driver::Access& 
       if (const auto found = probe_buffer(access, kind); found.code == Return::success)
         utilisation.push_back(utilisation_buffer(facts, kind, found.period));
   }
+  // The counter costs 3 to 16 ms a read, so it is read rarely where the samples already tell the energy of every region.
+  const Nanos energy_interval = power.empty() ? seconds(1) : seconds(5);
   const bool measurable = !power.empty() || !energy.empty() || measures_power(fast);
 
   Builder builder(driver, parts);
   builder.buffered("-samples", milliseconds(500), std::move(power), "read twice a second; the ring holds about 2 s");
   builder.polled("", interval, std::move(fast));
-  builder.polled("-energy", seconds(1), std::move(energy), "read once a second at most: a read takes 3 to 16 ms");
+  builder.polled("-energy", energy_interval, std::move(energy), "read rarely: a read takes 3 to 16 ms");
   builder.buffered("-utilisation", seconds(5), std::move(utilisation), "the ring holds about 14 s");
-  builder.polled("-slow", seconds(1), std::move(slow));
+  builder.polled("-activity", seconds(1), std::move(activity));
+  builder.polled("-slow", seconds(5), std::move(slow), "some of its fields take milliseconds to read");
   if (!measurable) {
     parts.info.state = "not measurable";
     parts.absences.push_back(

@@ -47,8 +47,9 @@ struct GpuFacts {
 // All that could be asked, by sensor. Fields that need the field-value call are filtered by one such call.
 [[nodiscard]] std::vector<Query> fast_queries(const GpuFacts& gpu, const Driver::Access& access);
 [[nodiscard]] std::vector<Query> energy_queries(const GpuFacts& gpu, const Driver::Access& access);
-[[nodiscard]] std::vector<Query> slow_queries(const GpuFacts& gpu, std::shared_ptr<Driver> driver,
-                                              const Driver::Access& access);
+[[nodiscard]] std::vector<Query> slow_queries(const GpuFacts& gpu, const Driver::Access& access);
+[[nodiscard]] std::vector<Query> activity_queries(const GpuFacts& gpu, std::shared_ptr<Driver> driver,
+                                                  const Driver::Access& access);
 
 // Fields of nvmlDeviceGetFieldValues, read by one call.
 struct FieldColumn {

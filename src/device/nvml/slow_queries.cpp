@@ -1,4 +1,4 @@
-// The queries of the sensor gpuN-slow: throttling, limits, processes, MIG mode and the GPM activity metrics.
+// The queries of the sensors gpuN-slow (throttling, limits, processes, MIG mode) and gpuN-activity (GPM metrics).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -78,6 +78,8 @@ Query throttle_and_limits(const GpuFacts& gpu, const Driver::Access& access) {
                      limit_channel(gpu, "power_limit_w", "field 190: enforced, a limit and not a reading")});
   columns.push_back({kFieldPowerLimitRequested, kScopeGpu, 1000, gpu.power_limit_w,
                      limit_channel(gpu, "power_limit_requested_w", "field 192: requested, a limit and not a reading")});
+  columns.push_back({kFieldMemoryTemperature, kScopeGpu, 1, 200,
+                     gpu_channel(gpu, "memory_temperature_celsius", Quantity::temperature, "Cel")});
   Query query = field_query("", std::move(columns), access);
   std::vector<Throttle> throttles;
   for (std::size_t i = 0; i < query.channels.size(); ++i)
@@ -317,7 +319,7 @@ bool supports_gpm(const Driver::Access& access) {
 
 }  // namespace
 
-std::vector<Query> slow_queries(const GpuFacts& gpu, std::shared_ptr<Driver> driver, const Driver::Access& access) {
+std::vector<Query> slow_queries(const GpuFacts& gpu, const Driver::Access& access) {
   const Api& api = *access.api;
   std::vector<Query> queries;
   Query fields = throttle_and_limits(gpu, access);
@@ -328,6 +330,11 @@ std::vector<Query> slow_queries(const GpuFacts& gpu, std::shared_ptr<Driver> dri
   if (api.compute_processes) queries.push_back(processes(gpu, api));
   if (api.process_utilization) queries.push_back(process_utilisation(gpu, api));
   if (api.mig_mode) queries.push_back(mig_mode(gpu, api));
+  return queries;
+}
+
+std::vector<Query> activity_queries(const GpuFacts& gpu, std::shared_ptr<Driver> driver, const Driver::Access& access) {
+  std::vector<Query> queries;
   if (supports_gpm(access)) queries.push_back(gpm(gpu, std::move(driver)));
   return queries;
 }
