@@ -32,6 +32,8 @@ else
   tail -n 40 "$out/workloads-build.log"
 fi
 
+run "$bin/ergometer" run -o "$out/sleep" -- sleep 30
+
 say "delay of a start, ms, 10 pairs (direct, under run)"
 for i in $(seq 10); do
   python3 - "$bin" "$out/delay$i" <<'PY'
@@ -45,4 +47,4 @@ PY
   rm -rf "$out/delay$i"
 done
 tar -C "$out" -czf "$out/runs.tar.gz" resnet50 $([ -d "$out/load_lstm" ] && echo load_lstm)
-rm -rf "$out/resnet50" "$out/load_lstm"
+rm -rf "$out/resnet50" "$out/load_lstm" "$out/sleep"
