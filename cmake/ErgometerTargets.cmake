@@ -52,7 +52,13 @@ function(ergometer_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} ergometer_test_support GTest::gtest GTest::gmock
                                         GTest::gtest_main ergometer_options)
+  # An empty value would take the next word for itself, so only what is given is passed on.
+  set(properties TIMEOUT 120)
+  foreach(property ENVIRONMENT LABELS)
+    if(ARG_${property})
+      list(APPEND properties ${property} "${ARG_${property}}")
+    endif()
+  endforeach()
   include(GoogleTest)
-  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
-                       PROPERTIES ENVIRONMENT "${ARG_ENVIRONMENT}" LABELS "${ARG_LABELS}" TIMEOUT 120)
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST PROPERTIES ${properties})
 endfunction()

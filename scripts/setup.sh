@@ -62,4 +62,9 @@ quietly() {   # runs a command; shows its output only if it fails
 }
 
 configure() { quietly cmake --preset "$1"; }
-build() { local preset=$1; shift; quietly cmake --build --preset "$preset" ${1:+--target "$@"}; }
+build() {   # on a terminal with the build's own progress line
+  local preset=$1 show=quietly
+  shift
+  [ ! -t 1 ] || show=
+  $show cmake --build --preset "$preset" ${1:+--target "$@"}
+}
