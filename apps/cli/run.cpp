@@ -209,6 +209,7 @@ SessionOptions session_options(const RunOptions& options, const Context& context
   session.discover.only = list_of(options.sensors);
   session.discover.cpu_tdp_w = options.cpu_tdp_w;
   session.require = list_of(options.require);
+  session.late_devices = parse_duration(options.idle_before).value_or(Nanos{0}) == Nanos{0};
   return session;
 }
 
@@ -250,8 +251,8 @@ int run(const RunOptions& options, const Context& context) {
   auto command = Command::prepare(*file, argv, {{"ERGOMETER_RUN", folder->path.string()}}, signals, ends);
   if (!command) return report_error(command.error(), kCannotMeasure);
 
-  // Many small threads: one heap for all is smaller than one for each.
-  ::mallopt(M_ARENA_MAX, 1);
+  // Many small threads: few heaps for all are smaller than one for each; with a single one they wait for each other.
+  ::mallopt(M_ARENA_MAX, 4);
   auto session = Session::start(context.host(), session_options(options, context, folder->path, name));
   if (!session) {
     if (folder->created) ::rmdir(folder->path.c_str());  // ours and empty
@@ -286,7 +287,8 @@ void add_run(CLI::App& app, Context& context) {
   sub->add_option("-o,--output", options->output, "Folder of the run (default: STORE/NAME-TIME)")->type_name("RUN");
   sub->add_option("--store", options->store, "Folder for new runs")->type_name("DIR")->capture_default_str();
   sub->add_option("--name", options->name, "Name of the run (default: the command's)")->type_name("NAME");
-  sub->add_option("--interval", options->interval, "Time between readings of quick sensors (default: 100ms)")
+  sub->add_option("--interval", options->interval,
+                  "Time between readings of quick sensors (default: 100ms; 200ms for GPUs whose driver samples power)")
       ->type_name("TIME")
       ->check(interval);
   sub->add_option("--sensors", options->sensors, "Use only these interfaces, as in nvml,rapl")->type_name("LIST");

@@ -26,13 +26,14 @@ using DiscoverFunction = void (*)(const Host&, const DiscoverOptions&, Discovery
 struct Backend {
   const char* name;
   DiscoverFunction discover;
+  bool quick;  // only kernel files, no driver to load and start
 };
 
 // Each looks at another part of the machine, so all can look at once. The model is not here: it fills in for what
 // the others did not find, so it comes last.
-constexpr std::array kBackends{Backend{"nvml", discover_nvml}, Backend{"rapl", discover_rapl},
-                               Backend{"hwmon", discover_hwmon}, Backend{"cray", discover_cray},
-                               Backend{"procfs", discover_procfs}};
+constexpr std::array kBackends{Backend{"nvml", discover_nvml, false}, Backend{"rapl", discover_rapl, true},
+                               Backend{"hwmon", discover_hwmon, true}, Backend{"cray", discover_cray, true},
+                               Backend{"procfs", discover_procfs, true}};
 
 // "rapl-perf" asks for the backend "rapl"; "replay=FILE" for "replay".
 std::string backend_of(std::string_view request) {
@@ -59,8 +60,7 @@ Result<void> check_names(const DiscoverOptions& options) {
     const bool needs_file = name == "replay" || name == "fake";
     if (needs_file != (name.size() < request.size()) || request.ends_with('='))
       return fail(ErrorCode::invalid_argument,
-                  needs_file ? fmt::format("\"{}\" needs a file", request)
-                             : fmt::format("\"{}\" takes no value", name),
+                  needs_file ? fmt::format("\"{}\" needs a file", request) : fmt::format("\"{}\" takes no value", name),
                   needs_file ? fmt::format("write {}=FILE", name) : fmt::format("write {}", name));
   }
   return {};
@@ -101,10 +101,58 @@ std::vector<std::string> known_interfaces() {
   return {"nvml", "rapl", "rapl-perf", "rapl-powercap", "hwmon", "cray", "procfs", "model", "replay", "fake"};
 }
 
-Result<Discovery> discover(const Host& host, const DiscoverOptions& options, Nanos patience) {
-  if (auto names = check_names(options); !names) return tl::unexpected(names.error());
-
+struct SensorSearch::State {
+  Host host;
+  DiscoverOptions options;
+  Nanos patience;
+  std::chrono::steady_clock::time_point deadline;
   std::vector<std::pair<const Backend*, std::shared_ptr<Search>>> searches;
+
+  void collect(bool quick, Discovery& all);
+  Result<void> open_named(Discovery& all) const;
+};
+
+void SensorSearch::State::collect(bool quick, Discovery& all) {
+  for (auto& [backend, search] : searches) {
+    if (backend->quick != quick) continue;
+    std::unique_lock lock(search->mutex);
+    if (!search->done_changed.wait_until(lock, deadline, [&s = *search] { return s.done; })) {
+      all.node.absences.push_back({backend->name, "all sensors",
+                                   fmt::format("no answer within {} s", seconds(patience)),
+                                   "the driver hangs: look at the kernel log (dmesg), or leave it out with --sensors"});
+      all.warnings.push_back(
+          {"sensor-timeout",
+           fmt::format("{} did not answer within {} s and is not measured", backend->name, seconds(patience)),
+           "look at the kernel log (dmesg)"});
+      continue;
+    }
+    if (!wanted(options, backend->name)) search->found.sensors.clear();
+    merge(all, std::move(search->found));
+  }
+}
+
+Result<void> SensorSearch::State::open_named(Discovery& all) const {
+  for (const auto& request : options.only) {
+    const auto value = request.substr(std::min(request.find('='), request.size() - 1) + 1);
+    Result<void> opened;
+    if (request.starts_with("replay=")) opened = discover_replay(host, value, all);
+    if (request.starts_with("fake=")) opened = discover_fake(host, value, all);
+    if (!opened) return opened;
+  }
+  return {};
+}
+
+SensorSearch::SensorSearch(std::unique_ptr<State> state) : state_(std::move(state)) {}
+SensorSearch::SensorSearch(SensorSearch&&) noexcept = default;
+SensorSearch& SensorSearch::operator=(SensorSearch&&) noexcept = default;
+SensorSearch::~SensorSearch() = default;
+
+Result<SensorSearch> SensorSearch::begin(const Host& host, DiscoverOptions options, Nanos patience) {
+  if (auto names = check_names(options); !names) return tl::unexpected(names.error());
+  auto state = std::make_unique<State>();
+  state->host = host;
+  state->patience = patience;
+  state->deadline = std::chrono::steady_clock::now() + patience;
   for (const auto& backend : kBackends) {
     // Who the machine is belongs to every run, so procfs is asked even where its sensors are not wanted.
     if (!wanted(options, backend.name) && backend.discover != discover_procfs) continue;
@@ -117,36 +165,30 @@ Result<Discovery> discover(const Host& host, const DiscoverOptions& options, Nan
       search->done = true;
       search->done_changed.notify_all();
     }).detach();
-    searches.emplace_back(&backend, std::move(search));
+    state->searches.emplace_back(&backend, std::move(search));
   }
+  state->options = std::move(options);
+  return SensorSearch(std::move(state));
+}
 
-  Discovery all;
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  for (auto& [backend, search] : searches) {
-    std::unique_lock lock(search->mutex);
-    if (!search->done_changed.wait_until(lock, deadline, [&s = *search] { return s.done; })) {
-      all.node.absences.push_back(
-          {backend->name, "all sensors", fmt::format("no answer within {} s", seconds(patience)),
-           "the driver hangs: look at the kernel log (dmesg), or leave it out with --sensors"});
-      all.warnings.push_back({"sensor-timeout",
-                              fmt::format("{} did not answer within {} s and is not measured", backend->name,
-                                          seconds(patience)),
-                              "look at the kernel log (dmesg)"});
-      continue;
-    }
-    if (!wanted(options, backend->name)) search->found.sensors.clear();
-    merge(all, std::move(search->found));
-  }
+Result<Discovery> SensorSearch::quick() {
+  Discovery found;
+  state_->collect(true, found);
+  if (auto opened = state_->open_named(found); !opened) return tl::unexpected(opened.error());
+  return found;
+}
 
-  for (const auto& request : options.only) {
-    const auto value = request.substr(std::min(request.find('='), request.size() - 1) + 1);
-    Result<void> opened;
-    if (request.starts_with("replay=")) opened = discover_replay(host, value, all);
-    if (request.starts_with("fake=")) opened = discover_fake(host, value, all);
-    if (!opened) return tl::unexpected(opened.error());
-  }
-  if (wanted(options, "model")) discover_model(host, options, all);
-  return all;
+void SensorSearch::finish(Discovery& found) {
+  state_->collect(false, found);
+  if (wanted(state_->options, "model")) discover_model(state_->host, state_->options, found);
+}
+
+Result<Discovery> discover(const Host& host, const DiscoverOptions& options, Nanos patience) {
+  auto search = SensorSearch::begin(host, options, patience);
+  if (!search) return tl::unexpected(search.error());
+  auto found = search->quick();
+  if (found) search->finish(*found);
+  return found;
 }
 
 }  // namespace ergometer

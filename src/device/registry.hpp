@@ -8,9 +8,31 @@ namespace ergometer {
 // Names that DiscoverOptions::only and --sensors accept ("replay" and "fake" with "=FILE").
 [[nodiscard]] std::vector<std::string> known_interfaces();
 
-// Finds all sensors of this machine. Each backend looks on its own thread; one that has not answered within
-// `patience` is left out with an Absence, so that a hung driver cannot hold up a run. Errors: an unknown name in
-// options.only (with the nearest known one as hint), an unreadable replay or scenario file.
+// A search for the sensors of this machine that has begun. Each backend looks on its own thread, so that a hung driver
+// cannot hold up a run. Used by one thread at a time.
+class SensorSearch {
+ public:
+  // Errors: an unknown name in options.only, with the nearest known one as hint.
+  [[nodiscard]] static Result<SensorSearch> begin(const Host& host, DiscoverOptions options,
+                                                  Nanos patience = std::chrono::seconds(5));
+  SensorSearch(SensorSearch&&) noexcept;
+  SensorSearch& operator=(SensorSearch&&) noexcept;
+  ~SensorSearch();
+
+  // What kernel files and named recordings give, within milliseconds. Call once. Errors: an unreadable replay or
+  // scenario file.
+  [[nodiscard]] Result<Discovery> quick();
+  // After quick(): adds what takes tens of milliseconds, the drivers of accelerators, and the model that fills in for
+  // what nothing else measures. A backend that has not answered within the patience is left out with an Absence.
+  void finish(Discovery& found);
+
+ private:
+  struct State;
+  explicit SensorSearch(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// The whole search at once.
 [[nodiscard]] Result<Discovery> discover(const Host& host, const DiscoverOptions& options,
                                          Nanos patience = std::chrono::seconds(5));
 

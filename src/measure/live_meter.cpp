@@ -24,7 +24,6 @@ struct Source {
 
 struct SensorSources {
   Nanos patience{0};
-  mutable std::mutex mutex;
   std::vector<Source> sources;
 };
 
@@ -80,11 +79,14 @@ bool is_outermost_candidate(Scope scope) {
 }  // namespace
 
 struct LiveMeter::State {
+  mutable std::mutex mutex;  // guards the two below
   std::vector<Domain> domains;
-  std::vector<std::unique_ptr<SensorSources>> sensors;
+  std::vector<SensorSources> sensors;
 };
 
-LiveMeter::LiveMeter(const Node& node) : state_(std::make_unique<State>()) {
+LiveMeter::LiveMeter() : state_(std::make_unique<State>()) {}
+
+void LiveMeter::extend(const Node& node) {
   const auto usable = [&](const Channel& c) {
     if (c.scope != Scope::gpu) return true;
     const auto gpu =
@@ -95,10 +97,13 @@ LiveMeter::LiveMeter(const Node& node) : state_(std::make_unique<State>()) {
     return c.method && c.in_total && is_outermost_candidate(c.scope) && usable(c) &&
            (c.quantity == Quantity::power || c.quantity == Quantity::energy);
   };
+  std::lock_guard lock(state_->mutex);
   std::map<std::string, std::size_t> index;
-  for (const auto& sensor : node.sensors) {
-    auto entry = std::make_unique<SensorSources>();
-    entry->patience = std::max<Nanos>(2s, 5 * sensor.interval);
+  for (std::size_t i = 0; i < state_->domains.size(); ++i) index.emplace(state_->domains[i].name, i);
+  for (std::size_t number = state_->sensors.size(); number < node.sensors.size(); ++number) {
+    const auto& sensor = node.sensors[number];
+    SensorSources entry;
+    entry.patience = std::max<Nanos>(2s, 5 * sensor.interval);
     for (std::size_t column = 0; column < sensor.channels.size(); ++column) {
       const Channel& channel = sensor.channels[column];
       if (!counts(channel)) continue;
@@ -111,7 +116,7 @@ LiveMeter::LiveMeter(const Node& node) : state_(std::make_unique<State>()) {
       source.domain = at->second;
       source.method = channel.measured ? *channel.method : Method::model;
       source.energy = channel.quantity == Quantity::energy;
-      entry->sources.push_back(source);
+      entry.sources.push_back(source);
     }
     state_->sensors.push_back(std::move(entry));
   }
@@ -120,9 +125,8 @@ LiveMeter::LiveMeter(const Node& node) : state_(std::make_unique<State>()) {
 LiveMeter::~LiveMeter() = default;
 
 void LiveMeter::add(std::size_t sensor, std::span<const Row> rows) {
-  SensorSources& entry = *state_->sensors[sensor];
-  if (entry.sources.empty()) return;
-  std::lock_guard lock(entry.mutex);
+  std::lock_guard lock(state_->mutex);
+  SensorSources& entry = state_->sensors[sensor];
   for (auto& source : entry.sources)
     for (const Row& row : rows) {
       const auto& value = row.values[source.column];
@@ -137,10 +141,9 @@ void LiveMeter::add(std::size_t sensor, std::span<const Row> rows) {
 }
 
 void LiveMeter::restart() {
-  for (auto& entry : state_->sensors) {
-    std::lock_guard lock(entry->mutex);
-    for (auto& source : entry->sources) source.joules = 0;
-  }
+  std::lock_guard lock(state_->mutex);
+  for (auto& entry : state_->sensors)
+    for (auto& source : entry.sources) source.joules = 0;
 }
 
 void LiveMeter::fill(LiveView& view, MonoTime now) const {
@@ -148,14 +151,14 @@ void LiveMeter::fill(LiveView& view, MonoTime now) const {
     int power_rank = 9, energy_rank = 9;
     std::optional<double> power_w, joules;
   };
+  std::lock_guard lock(state_->mutex);
   std::vector<Best> best(state_->domains.size());
   for (const auto& entry : state_->sensors) {
-    std::lock_guard lock(entry->mutex);
-    for (const auto& source : entry->sources) {
+    for (const auto& source : entry.sources) {
       if (!source.t) continue;
       Best& b = best[source.domain];
       const int rank = rank_of(source.method);
-      if (source.power_w && now - *source.t <= entry->patience && rank < b.power_rank) {
+      if (source.power_w && now - *source.t <= entry.patience && rank < b.power_rank) {
         b.power_rank = rank;
         b.power_w = source.power_w;
       }

@@ -16,10 +16,12 @@ namespace ergometer {
 
 class LiveMeter {
  public:
-  // Takes the channels that give energy of the domains in the total: the outermost measured scopes, and of the GPUs
-  // those that the command can use.
-  explicit LiveMeter(const Node& node);
+  LiveMeter();
   ~LiveMeter();
+  // Takes in the sensors of `node` that are new since the last call: of them the channels that give energy of the
+  // domains in the total, that is the outermost measured scopes, and of the GPUs those that the command can use. Any
+  // thread.
+  void extend(const Node& node);
   // Rows of node.sensors[sensor]. Any thread; cheap.
   void add(std::size_t sensor, std::span<const Row> rows);
   // Energy counts from here on.

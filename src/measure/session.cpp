@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -48,6 +49,7 @@ double max_rss_bytes() {
 // session.
 struct Countdown {
   explicit Countdown(int count) : left(count) {}
+  void expect(int more) { left += more; }
   void arrive() {
     if (--left == 0) reached.request();
   }
@@ -65,6 +67,7 @@ std::string host_name() {
 struct Session::State {
   std::shared_ptr<Clock> clock;
   std::unique_ptr<RunWriter> writer;
+  Discovery found;
   Node node;
   std::unique_ptr<LiveMeter> meter;
   std::unique_ptr<MarkerLog> markers;
@@ -72,6 +75,7 @@ struct Session::State {
   std::shared_ptr<Countdown> done;
   StopSignal stop_housekeeping;
   std::thread housekeeping;
+  std::thread late;  // waits for slow drivers; owns `found`, `node` and `samplers` until it is joined
   MonoTime origin;
   double cpu_at_start = 0;
   bool stopped = false;
@@ -86,8 +90,11 @@ struct Session::State {
   Nanos wall_offset{0}, suspended{0};
   Nanos pair_every = kClockPairEvery;
 
-  Result<void> open(const std::vector<std::shared_ptr<Sensor>>& sensors);
-  void start_samplers(const std::vector<std::shared_ptr<Sensor>>& sensors, const std::vector<SampleStream*>& streams);
+  Result<void> add_sensors(std::size_t first, const std::function<void()>& on_first);
+  Result<void> begin_samplers();
+  void take_node();
+  void wait_for_late(SensorSearch search);
+  void start_late(SensorSearch search);
   void start_housekeeping();
   void keep_house();
   void check_clocks();
@@ -169,35 +176,88 @@ void Session::State::keep_house() {
   }
 }
 
-Result<void> Session::State::open(const std::vector<std::shared_ptr<Sensor>>& sensors) {
+// The sensors found so far, as node.json tells them.
+void Session::State::take_node() {
+  const std::string name = node.name;
+  node = found.node;
+  if (node.hostname.empty()) node.hostname = host_name();
+  node.name = name.empty() ? file_name_of(node.hostname) : name;
+  node.sensors.clear();
+  for (const auto& sensor : found.sensors) node.sensors.push_back(sensor->info());
+}
+
+// Whether energy is lost if the command begins before this sensor's first reading. It is not where the device keeps a
+// history; and what a process has used counts from its own beginning.
+bool needs_early_reading(const SensorInfo& sensor) {
+  return !sensor.own_time && std::ranges::any_of(sensor.channels, [](const Channel& c) {
+    return c.quantity == Quantity::energy || c.quantity == Quantity::power;
+  });
+}
+
+// Files and samplers of found.sensors from number `first` on. `on_first` follows the first reading of each that needs
+// it.
+Result<void> Session::State::add_sensors(std::size_t first, const std::function<void()>& on_first) {
+  meter->extend(node);
   std::vector<SampleStream*> streams;
-  for (const auto& sensor : sensors) {
-    auto stream = writer->open_samples(node.name, sensor->info());
+  for (std::size_t i = first; i < found.sensors.size(); ++i) {
+    auto stream = writer->open_samples(node.name, found.sensors[i]->info());
     if (!stream) return tl::unexpected(stream.error());
     streams.push_back(*stream);
   }
-  start_samplers(sensors, streams);
-  return {};
-}
-
-void Session::State::start_samplers(const std::vector<std::shared_ptr<Sensor>>& sensors,
-                                    const std::vector<SampleStream*>& streams) {
-  origin = clock->now();
-  const int count = static_cast<int>(sensors.size());
-  done = std::make_shared<Countdown>(count);
-  const auto first = std::make_shared<Countdown>(count);
-  for (std::size_t i = 0; i < sensors.size(); ++i) {
+  done->expect(static_cast<int>(streams.size()));
+  for (std::size_t i = first; i < found.sensors.size(); ++i) {
     SamplerSink sink;
-    sink.rows = [this, i, stream = streams[i]](std::span<const Row> rows) {
+    sink.rows = [this, i, stream = streams[i - first]](std::span<const Row> rows) {
       stream->append(rows);
       meter->add(i, rows);
     };
     sink.event = [this](const Event& event) { writer->add_event(node.name, event); };
     samplers.push_back(std::make_unique<Sampler>(
-        sensors[i], clock, origin, std::move(sink), [first] { first->arrive(); }, [done = done] { done->arrive(); }));
+        found.sensors[i], clock, origin, std::move(sink),
+        needs_early_reading(found.sensors[i]->info()) ? on_first : std::function<void()>([] {}),
+        [done = done] { done->arrive(); }));
   }
+  return {};
+}
+
+// node.json is written while the sensors take their first readings.
+Result<void> Session::State::begin_samplers() {
+  origin = clock->now();
+  const auto count = static_cast<int>(
+      std::ranges::count_if(found.sensors, [](const auto& sensor) { return needs_early_reading(sensor->info()); }));
+  const auto first = std::make_shared<Countdown>(count);
+  if (auto added = add_sensors(0, [first] { first->arrive(); }); !added) return added;
   start_housekeeping();
+  if (auto written = writer->write_node(node); !written) return written;
   if (count > 0) clock->sleep_until(clock->now() + kFirstReadings, first->reached);
+  return {};
+}
+
+void Session::State::wait_for_late(SensorSearch search) {
+  const std::size_t before = found.sensors.size();
+  search.finish(found);
+  take_node();
+  {
+    std::lock_guard lock(mutex);
+    manifest.warnings.insert(manifest.warnings.end(), found.warnings.begin(), found.warnings.end());
+    for (auto& warning : absence_warnings(found)) manifest.warnings.push_back(std::move(warning));
+  }
+  auto added = writer->write_node(node);
+  if (added) added = add_sensors(before, [] {});
+  if (!added) note_failure(added.error());
+}
+
+void Session::State::start_late(SensorSearch search) {
+  clock->join();
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  late = std::thread([this, waiting = std::make_shared<SensorSearch>(std::move(search))] {
+    pthread_setname_np(pthread_self(), "e:late");
+    wait_for_late(std::move(*waiting));
+    clock->leave();
+  });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void Session::State::start_housekeeping() {
@@ -229,6 +289,7 @@ void Session::State::stop_samplers() {
 }
 
 void Session::State::stop_threads() {
+  if (late.joinable()) late.join();
   stop_samplers();
   stop_housekeeping.request();
   if (housekeeping.joinable()) housekeeping.join();
@@ -243,20 +304,18 @@ Session::~Session() {
 }
 
 Result<std::unique_ptr<Session>> Session::start(const Host& host, SessionOptions options) {
-  const double cpu_at_start = cpu_seconds();
-  auto found = discover(host, options.discover);
-  if (!found) return tl::unexpected(found.error());
-  if (auto met = check_requirements(options.require, *found); !met) return tl::unexpected(met.error());
-
   auto state = std::make_unique<State>();
+  state->cpu_at_start = cpu_seconds();
   state->clock = host.clock;
-  state->cpu_at_start = cpu_at_start;
-  state->node = found->node;
-  Node& node = state->node;
-  if (node.hostname.empty()) node.hostname = host_name();
-  node.name = file_name_of(node.hostname);
-  node.sensors.clear();
-  for (const auto& sensor : found->sensors) node.sensors.push_back(sensor->info());
+  const bool late = options.late_devices && options.require.empty();
+  auto search = SensorSearch::begin(host, options.discover);
+  if (!search) return tl::unexpected(search.error());
+  auto found = search->quick();
+  if (!found) return tl::unexpected(found.error());
+  if (!late) search->finish(*found);
+  if (auto met = check_requirements(options.require, *found); !met) return tl::unexpected(met.error());
+  state->found = std::move(*found);
+  state->take_node();
 
   Manifest& manifest = state->manifest;
   manifest.name = std::move(options.name);
@@ -264,19 +323,25 @@ Result<std::unique_ptr<Session>> Session::start(const Host& host, SessionOptions
   manifest.directory = std::move(options.directory);
   manifest.environment = recorded_environment(options.discover.environment);
   manifest.tool_version = ERGOMETER_VERSION;
-  manifest.nodes = {node.name};
+  manifest.nodes = {state->node.name};
   manifest.clocks = {state->clock_pair()};
-  manifest.warnings = found->warnings;
-  for (auto& warning : absence_warnings(*found)) manifest.warnings.push_back(std::move(warning));
+  if (!late) {
+    manifest.warnings = state->found.warnings;
+    for (auto& warning : absence_warnings(state->found)) manifest.warnings.push_back(std::move(warning));
+  }
 
   auto writer = RunWriter::create(options.run_dir, manifest);
   if (!writer) return tl::unexpected(writer.error());
   state->writer = std::move(*writer);
-  if (auto written = state->writer->write_node(node); !written) return tl::unexpected(written.error());
-  state->meter = std::make_unique<LiveMeter>(node);
+  if (auto made = state->writer->add_node(state->node.name); !made) return tl::unexpected(made.error());
+  state->meter = std::make_unique<LiveMeter>();
   state->markers = std::make_unique<MarkerLog>(state->writer->dir() / "markers");
-  if (auto opened = state->open(found->sensors); !opened) return tl::unexpected(opened.error());
-  return std::unique_ptr<Session>(new Session(std::move(state)));
+  state->done = std::make_shared<Countdown>(0);
+  // From here on threads use the state, so that it must end in order also on an error.
+  std::unique_ptr<Session> session(new Session(std::move(state)));
+  if (auto begun = session->state_->begin_samplers(); !begun) return tl::unexpected(begun.error());
+  if (late) session->state_->start_late(std::move(*search));
+  return session;
 }
 
 const std::filesystem::path& Session::run_dir() const { return state_->writer->dir(); }

@@ -20,6 +20,9 @@ struct SessionOptions {
   std::string directory;
   DiscoverOptions discover;
   std::vector<std::string> require;  // interfaces, sensors or domains ("nvml", "gpu/0") without which nothing starts
+  // Do not wait for drivers that take long to start (NVML: 40 ms and more); their sensors join when they are ready. The
+  // driver's sample buffer reaches back, so their power is not lost. Has no effect with `require`.
+  bool late_devices = false;
 };
 
 // The state shown while a run goes on.
@@ -38,13 +41,15 @@ struct LiveView {
 class Session {
  public:
   // Discovers, checks `require` (an Error that names what is missing and its remedy; nothing was started), creates the
-  // run directory, starts the samplers and returns when each sensor gave its first reading or 2 s have passed. On a
-  // SteppedClock the thread that calls start() and stop() must be a Participant.
+  // run directory, starts the samplers and returns when each energy and power sensor (but late ones and those whose
+  // device keeps a history) gave its first reading or 2 s have passed. On a SteppedClock the thread that calls start()
+  // and stop() must be a Participant.
   [[nodiscard]] static Result<std::unique_ptr<Session>> start(const Host& host, SessionOptions options);
   // Stops if still running; the run is then left marked as not complete.
   ~Session();
 
   [[nodiscard]] const std::filesystem::path& run_dir() const;
+  // Complete after stop(); before it only without late devices.
   [[nodiscard]] const Node& node() const;
   [[nodiscard]] std::vector<Warning> warnings() const;
   // Notes the moments of the run. Any of them may be left out.

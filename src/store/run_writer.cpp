@@ -203,14 +203,17 @@ Result<void> RunWriter::write_manifest(const Manifest& manifest) {
   return write_file_atomically(state_->dir / "run.json", manifest_to_json(manifest));
 }
 
-Result<void> RunWriter::write_node(const Node& node) {
-  const fs::path folder = state_->dir / "nodes" / file_name_of(node.name);
-  auto result = make_folder(folder / "samples");
-  if (result) result = write_file_atomically(folder / "node.json", node_to_json(node));
-  if (!result) return result;
+Result<void> RunWriter::add_node(const std::string& node) {
+  const fs::path folder = state_->dir / "nodes" / file_name_of(node);
+  if (auto made = make_folder(folder / "samples"); !made) return made;
   const std::lock_guard lock(state_->mutex);
-  state_->nodes[node.name].folder = folder;
+  state_->nodes[node].folder = folder;
   return {};
+}
+
+Result<void> RunWriter::write_node(const Node& node) {
+  if (auto added = add_node(node.name); !added) return added;
+  return write_file_atomically(state_->dir / "nodes" / file_name_of(node.name) / "node.json", node_to_json(node));
 }
 
 Result<SampleStream*> RunWriter::open_samples(const std::string& node, const SensorInfo& sensor) {

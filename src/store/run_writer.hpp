@@ -45,10 +45,12 @@ class RunWriter {
   RunWriter& operator=(const RunWriter&) = delete;
 
   [[nodiscard]] const std::filesystem::path& dir() const;
-  // (Re)writes run.json or node.json, atomically. write_node creates the node's folder.
+  // Creates nodes/NODE, without node.json.
+  [[nodiscard]] Result<void> add_node(const std::string& node);
+  // (Re)writes run.json or node.json, atomically. write_node adds the node if need be.
   [[nodiscard]] Result<void> write_manifest(const Manifest& manifest);
   [[nodiscard]] Result<void> write_node(const Node& node);
-  // Opens nodes/NODE/samples/SENSOR.csv.zst; the node must have been written (not_found). A sensor can be opened once
+  // Opens nodes/NODE/samples/SENSOR.csv.zst; the node must have been added (not_found). A sensor can be opened once
   // (exists). The stream lives as long as the writer.
   [[nodiscard]] Result<SampleStream*> open_samples(const std::string& node, const SensorInfo& sensor);
   // Buffers an event for nodes/NODE/events.csv. Any thread.

@@ -124,6 +124,25 @@ class Warnings(CliTest):
         domains = [d for d in summary["nodes"][0]["domains"] if d["measured"] and d["energy_j"] is not None]
         self.assertEqual({d["scope"] for d in domains}, {"gpu"})
 
+    def test_F104_a_gpu_without_temperature_spoils_no_reader(self):
+        self.write("gpus", "gpus = 2\ngpu1.unsupported = nvmlDeviceGetTemperature\n")
+        self.env["ERGOMETER_FAKE_NVML"] = self.path("gpus")
+        tool = self.start("--nvml", os.environ["FAKE_NVML"], "run", "-o", "r", "--interval", "20ms", "--", "sleep", "3")
+        self.assertTrue(wait_until(lambda: os.path.exists(self.path("r/run.json"))))
+        reads = 0
+        while tool.poll() is None and reads < 100:
+            shown = self.tool("show", "r", "--json", text=True)
+            self.assertEqual(shown.returncode, 0, shown.stderr)
+            json.loads(shown.stdout, parse_constant=self.fail)
+            reads += 1
+        self.assertGreater(reads, 3)
+        self.assertEqual(tool.wait(timeout=30), 0)
+        node = json.loads(self.read(self.node_files("r", "node.json")[0]))
+        columns = {s["name"]: [c["column"] for c in s["channels"]] for s in node["sensors"]}
+        self.assertIn("temperature_celsius", columns["gpu0"])
+        self.assertNotIn("temperature_celsius", columns["gpu1"])
+        self.assertIn("gpu_active_ratio", columns["gpu1"])
+
     def test_F52_stuck_driver_does_not_hold_up_the_end(self):
         stuck = SCENARIO.replace('name = "package"', 'name = "other"').replace("package/0", "package/1") + '[[sensor.fault]]\nkind = "block"\nfrom = "200ms"\nto = "60s"\n'
         self.write("fake.toml", SCENARIO + stuck)

@@ -204,6 +204,21 @@ class SignalsAndTrees(CliTest):
         self.assertGreater(energy, 100, "at most the last second may be lost")
 
 
+    def test_F107_a_killed_run_blocks_no_later_one(self):
+        # There is no lock file: two runs never share a folder, and a folder belongs to one run for ever.
+        for name in ("runs/.lock", "runs/ergometer.lock", "runs/ergometer.pid"):
+            self.write(name, "999999\n", 0o000)
+        tool = self.start("run", "--", "sh", "-c", "echo $$ > pid; touch ready; exec sleep 30")
+        self.assertTrue(wait_until(lambda: os.path.exists(self.path("ready"))))
+        tool.kill()
+        tool.wait()
+        os.kill(int(self.read("pid")), signal.SIGKILL)
+        again = self.tool("run", "--", "sh", "-c", "exit 4")
+        self.assertEqual(again.returncode, 4, again.stderr)
+        runs = [name for name in os.listdir(self.path("runs")) if name.startswith("sh-")]
+        self.assertEqual(sorted(self.manifest(f"runs/{run}")["state"] for run in runs), ["complete", "running"])
+
+
 def parent_of(pid):
     try:
         with open(f"/proc/{pid}/stat") as stat:

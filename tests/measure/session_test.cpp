@@ -139,6 +139,56 @@ TEST(Session, FourGpusAtHundredWattsForAnHour) {
   EXPECT_FALSE(summary.run.partial);
 }
 
+TEST(Session, LateDriverJoinsWhileTheCommandRuns) {
+  test::FakeNvml fake(FAKE_NVML);
+  ASSERT_TRUE(fake.ok());
+  const auto wall = [](MonoTime t) { return wall_ns(to_ns(kWallStart) + to_ns(t) - to_ns(kStart)); };
+  World world(kCounter, [&](MonoTime t) { fake.set_time(t, wall(t)); });
+  fake.set_time(kStart, kWallStart);
+  world.files.write("scenario", "gpus = 2\ngpu.power = 100\n");
+  ASSERT_EQ(fake.load((world.files / "scenario").string()), 0);
+  world.options.discover.only.push_back("nvml");
+  world.options.discover.nvml_path = fake.path();
+  // A driver that starts only once the command has begun; simulated time stands still for it.
+  const auto command_begun = std::make_shared<StopSignal>();
+  world.host.load = [command_begun](const std::string& name) {
+    SystemClock real;
+    real.sleep_until(real.now() + 20s, *command_begun);
+    return Library::open(name);
+  };
+  world.options.late_devices = true;
+  const auto session = world.start();
+  ASSERT_TRUE(session);
+  session->command_begins();
+  EXPECT_EQ(RunReader::open(world.options.run_dir).value().nodes().front().sensors.size(), 1U);
+  command_begun->request();
+  world.sleep(10s);
+  session->command_ended(0, std::nullopt);
+  const auto manifest = session->stop();
+  ASSERT_TRUE(manifest);
+  EXPECT_TRUE(manifest->warnings.empty());
+
+  const auto summary = summarise(world.options.run_dir);
+  for (const char* name : {"package/0", "gpu/0", "gpu/1"}) {
+    ASSERT_TRUE(domain(summary, name)) << name;
+    EXPECT_NEAR(domain(summary, name)->energy_j.value_or(0), 1000, 1) << name;
+  }
+  EXPECT_GT(session->node().sensors.size(), 3U);
+}
+
+TEST(Session, LateDriverIsAwaitedWhereItIsRequired) {
+  World world(kCounter);
+  world.options.discover.only.push_back("nvml");
+  world.host.load = [](const std::string& name) -> Result<std::shared_ptr<Library>> {
+    return fail(ErrorCode::not_found, name);
+  };
+  world.options.late_devices = true;
+  world.options.require = {"nvml"};
+  const auto session = Session::start(world.host, world.options);
+  ASSERT_FALSE(session);
+  EXPECT_EQ(session.error().code, ErrorCode::unavailable);
+}
+
 TEST(Session, F45_OneLostGpuHidesNoOther) {
   test::FakeNvml fake(FAKE_NVML);
   ASSERT_TRUE(fake.ok());

@@ -305,18 +305,18 @@ TEST(Region, SurvivesAProgramThatClosesDescriptorsAndLeavesItsFolder) {
 
 TEST(Region, FullDiskTurnsMarkersOffAndKillsNobody) {
   const TempDir run;
-  if (::mount("tmpfs", run.path().c_str(), "tmpfs", 0, "size=1200k") != 0)
+  if (::mount("tmpfs", run.path().c_str(), "tmpfs", 0, "size=4500k") != 0)
     GTEST_SKIP() << "mounting a small tmpfs needs root";
   const int status = in_child(run.path(), [] {
-    for (int i = 0; i < 20000; ++i) ScopedRegion step("step");
+    for (int i = 0; i < 80000; ++i) ScopedRegion step("step");
     EXPECT_EQ(ergometer_state_, -1);
     EXPECT_EQ(ergometer_begin("x"), 0U);
   });
   const auto count = regions_of(run).size();
   ::umount(run.path().c_str());
   EXPECT_EQ(status, 0);
-  // Two chunks of 512 KiB fit: 16383 records beside the header.
-  EXPECT_EQ(count, 16383U);
+  // Two chunks of 2 MiB fit: 65535 records beside the header.
+  EXPECT_EQ(count, 65535U);
 }
 
 TEST(Region, ManyThousandsGrowTheFile) {

@@ -22,7 +22,7 @@ struct GpuParts {
 
 // Never fails: a GPU that does not answer has the state "lost" or "not measurable" and absences with the reason.
 // Costs about 10 ms on an H200, most of it one read of the energy counter.
-[[nodiscard]] GpuParts probe_gpu(const std::shared_ptr<Driver>& driver, int index, Nanos interval);
+[[nodiscard]] GpuParts probe_gpu(const std::shared_ptr<Driver>& driver, int index, std::optional<Nanos> interval);
 
 // The parts of a GPU that gave no answer in the time allowed.
 [[nodiscard]] GpuParts silent_gpu(int index);

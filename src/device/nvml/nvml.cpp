@@ -25,7 +25,7 @@ struct Board {
   std::size_t answered = 0;
 };
 
-std::vector<GpuParts> probe_all(const std::shared_ptr<Driver>& driver, unsigned count, Nanos interval,
+std::vector<GpuParts> probe_all(const std::shared_ptr<Driver>& driver, unsigned count, std::optional<Nanos> interval,
                                 std::chrono::steady_clock::time_point deadline) {
   const auto board = std::make_shared<Board>();
   board->parts.resize(count);
@@ -97,8 +97,7 @@ void discover_nvml(const Host& host, const DiscoverOptions& options, Discovery& 
     return add_absence(out, {ErrorCode::not_found, "the NVIDIA driver lists no GPU",
                              "a container or job needs access to a GPU (--gpus, --gres=gpu:1)"});
 
-  const Nanos interval = options.interval.value_or(std::chrono::milliseconds(100));
-  auto gpus = probe_all(*driver, count, interval, deadline);
+  auto gpus = probe_all(*driver, count, options.interval, deadline);
   mark_visible(host, options, gpus, out);
   for (auto& gpu : gpus) {
     if (!gpu.sensors.empty()) (*driver)->watch(gpu.gpu);

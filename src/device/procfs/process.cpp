@@ -1,10 +1,12 @@
 #include "device/procfs/process.hpp"
 
+#include <dirent.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <memory>
 
 #include "base/number.hpp"
 #include "base/text.hpp"
@@ -74,6 +76,16 @@ std::optional<ProcessIo> parse_process_io(std::string_view text) {
 }
 
 std::optional<double> parse_pss(std::string_view text) { return keyed_number(text, "Pss"); }
+
+std::vector<int> process_ids(const HostRoot& root) {
+  std::vector<int> ids;
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(root.path("/proc").c_str()), ::closedir);
+  while (const dirent* entry = folder ? ::readdir(folder.get()) : nullptr) {
+    const auto number = parse_uint(entry->d_name);
+    if (number && *number > 0 && *number <= INT32_MAX) ids.push_back(static_cast<int>(*number));
+  }
+  return ids;
+}
 
 Result<ProcessStat> read_process_stat(const HostRoot& root, int pid) {
   static const double ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "base/file.hpp"
 
@@ -30,6 +31,8 @@ struct ProcessIo {
 // Proportional set size in bytes from smaps_rollup: shared pages are divided among their users, so that sums are right.
 [[nodiscard]] std::optional<double> parse_pss(std::string_view text);
 
+// The process ids that /proc lists, in its order.
+[[nodiscard]] std::vector<int> process_ids(const HostRoot& root);
 // Reads /proc/PID/stat; an Error if the process is gone or hidden.
 [[nodiscard]] Result<ProcessStat> read_process_stat(const HostRoot& root, int pid);
 [[nodiscard]] Result<ProcessIo> read_process_io(const HostRoot& root, int pid);

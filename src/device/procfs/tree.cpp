@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <vector>
 
 #include "base/number.hpp"
@@ -36,14 +35,11 @@ class Membership {
     if (last_pid && last_pid == last_pid_) return;
     last_pid_ = last_pid;
     std::map<int, ProcessStat> fresh;
-    std::set<int> strangers;
-    for (const auto& name : list_dir(root_.path("/proc"))) {
-      const auto number = parse_uint(name);
-      if (!number || *number == 0 || *number > INT32_MAX) continue;
-      const int pid = static_cast<int>(*number);
+    std::vector<int> strangers;
+    for (const int pid : process_ids(root_)) {
       if (pid == root_pid_ || members.contains(pid)) continue;
-      if (strangers_.contains(pid))
-        strangers.insert(pid);
+      if (std::binary_search(strangers_.begin(), strangers_.end(), pid))
+        strangers.push_back(pid);
       else if (const auto stat = read_process_stat(root_, pid))
         fresh.emplace(pid, *stat);
     }
@@ -57,7 +53,8 @@ class Membership {
         it = member ? fresh.erase(it) : std::next(it);
       }
     }
-    for (const auto& [pid, stat] : fresh) strangers.insert(pid);
+    for (const auto& [pid, stat] : fresh) strangers.push_back(pid);
+    std::sort(strangers.begin(), strangers.end());
     strangers_ = std::move(strangers);
   }
 
@@ -71,7 +68,7 @@ class Membership {
   HostRoot root_;
   int root_pid_;
   std::optional<std::uint64_t> last_pid_;
-  std::set<int> strangers_;
+  std::vector<int> strangers_;  // ascending
 };
 
 // CPU seconds that never fall. When a process ends, its time moves to its parent's sum of children, if that waits for
