@@ -22,6 +22,17 @@ LAYERS = {
     "apps/cli": ["src/measure", "src/device", "src/store", "src/analysis", "src/report", "src/region", "src/model",
                  "src/base", "include/ergometer"],
     "workloads": ["include/ergometer"],
+    "workloads/core": [],
+    "workloads/load_lstm": ["workloads/core"],
+    "workloads/vision": ["workloads/core"],
+    "workloads/language": ["workloads/core"],
+    "workloads/molecules": ["workloads/core"],
+    "workloads/parallel": ["workloads/core"],
+    "workloads/steps": ["workloads/core"],
+    "workloads/engine": ["workloads/core", "workloads/parallel", "workloads/steps", "include/ergometer"],
+    "workloads/app": ["workloads/core", "workloads/load_lstm", "workloads/vision", "workloads/language",
+                      "workloads/molecules", "workloads/parallel", "workloads/steps", "workloads/engine",
+                      "include/ergometer"],
     "include/ergometer": [],
 }
 # src/region and the public headers are for anybody's program: the standard library and the system only.

@@ -1,9 +1,11 @@
 #include "core/runtime.hpp"
 
 #include <ATen/Parallel.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <thread>
 
@@ -12,37 +14,49 @@
 namespace ergometer::workload {
 namespace {
 
-// The processors that this process may use, not those of the machine: containers and job managers set the mask.
+int default_threads(int local_ranks) {
+  if (const char* text = std::getenv("OMP_NUM_THREADS")) {
+    if (const auto number = parse_integer(text); number && *number > 0 && *number < 4096) {
+      return static_cast<int>(*number);
+    }
+  }
+  return std::max(1, usable_processors() / std::max(1, local_ranks));
+}
+
+// A launcher may show each process one GPU only; that one is number 0 then.
+Result<torch::Device> gpu(int local_rank) {
+  const int count = static_cast<int>(torch::cuda::device_count());
+  const int index = count == 1 ? 0 : local_rank;
+  if (index >= count) {
+    return Error{Fault::data, fmt::format("process {} of this machine has no GPU: there are {}", local_rank + 1, count),
+                 "start one process a GPU"};
+  }
+  const torch::Device device(torch::kCUDA, static_cast<torch::DeviceIndex>(index));
+  c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
+  return device;
+}
+
+}  // namespace
+
 int usable_processors() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
   return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
-int default_threads() {
-  if (const char* text = std::getenv("OMP_NUM_THREADS")) {
-    if (const auto number = parse_integer(text); number && *number > 0 && *number < 4096) {
-      return static_cast<int>(*number);
-    }
-  }
-  return usable_processors();
-}
-
-}  // namespace
-
 Result<torch::Device> prepare(const RuntimeOptions& options) {
-  at::set_num_threads(options.threads > 0 ? options.threads : default_threads());
+  at::set_num_threads(options.threads > 0 ? options.threads : default_threads(options.local_ranks));
   if (options.device == "cpu") return torch::Device(torch::kCPU);
   if (!torch::cuda::is_available()) {
     return Error{
         Fault::data, "no CUDA device is available to LibTorch",
         "use --device cpu, or build against a LibTorch with CUDA and check that the driver answers (nvidia-smi)"};
   }
-  return torch::Device(torch::kCUDA, 0);
+  return gpu(options.local_rank);
 }
 
 std::string describe(const torch::Device& device) {
-  if (device.is_cuda()) return "cuda:0";
+  if (device.is_cuda()) return device.str();
   const int threads = at::get_num_threads();
   return fmt::format("cpu, {} thread{}", threads, threads == 1 ? "" : "s");
 }

@@ -6,11 +6,21 @@
 
 #include <string>
 
-#include "core/workload.hpp"
+#include "core/result.hpp"
 
 namespace ergometer::workload {
 
-// Sets the number of threads; a data error if the device is not there.
+struct RuntimeOptions {
+  std::string device = "cpu";  // "cpu" or "cuda"
+  int threads = 0;             // 0: OMP_NUM_THREADS, else all usable processors
+  int local_rank = 0;          // of several processes on this machine: chooses the GPU
+  int local_ranks = 1;         // that share the usable processors, unless `threads` says otherwise
+};
+
+// The processors that this process may use, not those of the machine: containers and job managers set the mask.
+[[nodiscard]] int usable_processors();
+
+// Sets the number of threads and the current GPU; a data error if the device is not there.
 [[nodiscard]] Result<torch::Device> prepare(const RuntimeOptions& options);
 
 // "cpu, 2 threads" or "cuda:0", for the first line of output.

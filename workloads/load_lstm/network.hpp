@@ -1,9 +1,9 @@
-// The network of load_lstm and its forward pass over windows. Used by train.cpp, infer.cpp, checkpoint.cpp.
+// The network of load_lstm with its loss. Used by workload.cpp and the tests.
 #pragma once
 
 #include <torch/torch.h>
 
-#include "load_lstm/windows.hpp"
+#include "core/task.hpp"
 
 namespace ergometer::workload::load_lstm {
 
@@ -21,13 +21,16 @@ struct NetworkImpl : torch::nn::Module {
 };
 TORCH_MODULE(Network);
 
-struct Batch {
-  torch::Tensor input;   // [batch, 168, 1]
-  torch::Tensor target;  // [batch, 168, 1]
-};
+// Mean squared error of the scaled forecast. Batches hold input and target, each [batch, 168, 1] fp32. Accuracy means
+// nothing here.
+class Forecast final : public Task {
+ public:
+  torch::nn::Module& network() override { return *network_; }
+  Outcome loss(const Batch& batch) override;
+  torch::Tensor predict(const Batch& batch) override { return network_->forward(batch.tensors[0]); }
 
-// The windows set.windows[order[first ...]] on the device; `order` empty: in their own order.
-[[nodiscard]] Batch make_batch(const WindowSet& set, const std::vector<std::uint32_t>& order, std::int64_t first,
-                               std::int64_t count, const torch::Device& device);
+ private:
+  Network network_;
+};
 
 }  // namespace ergometer::workload::load_lstm

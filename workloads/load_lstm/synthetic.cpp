@@ -13,6 +13,7 @@
 
 #include "core/text.hpp"
 #include "load_lstm/load_lstm.hpp"
+#include "load_lstm/synthetic.hpp"
 
 namespace ergometer::workload::load_lstm {
 namespace {
@@ -21,6 +22,7 @@ constexpr double kTwoPi = 6.283185307179586;
 constexpr std::int64_t kFirstHour = 394464;  // 2015-01-01 00:00
 constexpr std::int64_t kTrainHours = 26304;  // to 2017-12-31
 constexpr std::int64_t kValidHours = 8760;   // 2018
+constexpr std::int64_t kCities = 14;
 
 // Normal numbers by Box and Muller from a generator that the standard fixes; std::normal_distribution is not fixed.
 class Normal {
@@ -111,6 +113,21 @@ std::vector<double> city_load(const CityTraits& city, const std::vector<double>&
   return load;
 }
 
+// By city. Each city has its own stream: more cities do not change the first ones.
+std::vector<std::vector<double>> make_loads(std::int64_t cities, std::uint64_t seed) {
+  const auto weather = regional_weather(seed);
+  std::vector<std::vector<double>> loads;
+  for (std::int64_t i = 0; i < cities; ++i) {
+    Normal normal(seed + 0x9E3779B97F4A7C15ULL * static_cast<std::uint64_t>(i + 1));
+    const CityTraits traits{45.0 * std::exp(3.4 * normal.uniform()), 0.25 + 0.5 * normal.uniform(),
+                            0.008 + 0.010 * normal.uniform(), 0.004 + 0.012 * normal.uniform()};
+    loads.push_back(city_load(traits, weather, normal));
+  }
+  return loads;
+}
+
+std::string city_name(std::size_t city) { return fmt::format("City {:02}", city + 1); }
+
 Result<Done> write_csv(const std::string& path, const std::vector<std::vector<double>>& loads, std::int64_t first,
                        std::int64_t hours) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
@@ -118,8 +135,8 @@ Result<Done> write_csv(const std::string& path, const std::vector<std::vector<do
   for (std::size_t city = 0; city < loads.size(); ++city) {
     fmt::memory_buffer text;
     for (std::int64_t i = first; i < first + hours; ++i) {
-      fmt::format_to(std::back_inserter(text), "{},{:.2f},City {:02}\n", format_time((kFirstHour + i) * 3600),
-                     loads[city][static_cast<std::size_t>(i)], city + 1);
+      fmt::format_to(std::back_inserter(text), "{},{:.2f},{}\n", format_time((kFirstHour + i) * 3600),
+                     loads[city][static_cast<std::size_t>(i)], city_name(city));
     }
     file.write(text.data(), static_cast<std::streamsize>(text.size()));
   }
@@ -131,23 +148,29 @@ Result<Done> write_csv(const std::string& path, const std::vector<std::vector<do
 
 }  // namespace
 
+LoadData synthetic_load(Split split, std::int64_t cities, std::uint64_t seed) {
+  LoadData data{"synthetic", {}, {}};
+  const std::int64_t skipped = split == Split::train ? 0 : kTrainHours;
+  const std::int64_t hours = split == Split::train ? kTrainHours : kValidHours;
+  const std::int64_t first = kFirstHour + skipped;
+  for (const auto& load : make_loads(cities, seed)) {
+    City city{city_name(data.cities.size()), data.file, first, first + hours - 1, {{first, {}}}};
+    city.runs.front().load.assign(load.begin() + skipped, load.begin() + skipped + hours);
+    data.cities.push_back(std::move(city));
+  }
+  return data;
+}
+
 Result<Done> make_data(const MakeDataOptions& options, Console console) {
   std::error_code error;
   std::filesystem::create_directories(options.folder, error);
   if (error) return Error{Fault::data, fmt::format("{}: {}", options.folder, error.message()), {}};
-  const auto weather = regional_weather(options.seed);
-  std::vector<std::vector<double>> loads;
-  for (std::int64_t i = 0; i < options.cities; ++i) {
-    // Each city has its own stream: more cities do not change the first ones.
-    Normal normal(options.seed + 0x9E3779B97F4A7C15ULL * static_cast<std::uint64_t>(i + 1));
-    const CityTraits traits{45.0 * std::exp(3.4 * normal.uniform()), 0.25 + 0.5 * normal.uniform(),
-                            0.008 + 0.010 * normal.uniform(), 0.004 + 0.012 * normal.uniform()};
-    loads.push_back(city_load(traits, weather, normal));
-  }
+  const std::int64_t cities = options.count > 0 ? options.count : kCities;
+  const auto loads = make_loads(cities, options.seed);
   if (auto done = write_csv(options.folder + "/train.csv", loads, 0, kTrainHours); !done) return done;
   if (auto done = write_csv(options.folder + "/valid.csv", loads, kTrainHours, kValidHours); !done) return done;
   console.out << fmt::format("{}: synthetic load of {} cities, train.csv 2015 to 2017, valid.csv 2018\n",
-                             options.folder, options.cities);
+                             options.folder, cities);
   return Done{};
 }
 

@@ -3,35 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 namespace ergometer::workload::load_lstm {
-
-Result<std::vector<Scale>> training_scales(const LoadData& train) {
-  std::vector<Scale> scales;
-  for (const City& city : train.cities) {
-    double minimum = std::numeric_limits<double>::infinity();
-    double maximum = -minimum;
-    double sum = 0;
-    double count = 0;
-    for (const Run& run : city.runs) {
-      for (const double load : run.load) {
-        minimum = std::min(minimum, load);
-        maximum = std::max(maximum, load);
-        sum += load;
-        ++count;
-      }
-    }
-    if (!(minimum < maximum)) {
-      return Error{Fault::data,
-                   fmt::format("{}: {} {}", city.where, city.name,
-                               count > 0 ? "has the same load in every hour" : "has no load in any hour"),
-                   "a city is scaled by its smallest and largest training load: remove it, or give it real data"};
-    }
-    scales.push_back({city.name, minimum, maximum, (sum / count - minimum) / (maximum - minimum)});
-  }
-  return scales;
-}
 
 Result<WindowSet> make_windows(const LoadData& data, const std::vector<Scale>& scales) {
   WindowSet set;
@@ -67,32 +40,23 @@ Result<WindowSet> make_windows(const LoadData& data, const std::vector<Scale>& s
   return set;
 }
 
-void thin_out(WindowSet& set, std::int64_t count) {
-  const std::int64_t all = set.size();
-  if (count >= all) return;
-  std::vector<Window> kept;
-  kept.reserve(static_cast<std::size_t>(count));
-  for (std::int64_t i = 0; i < count; ++i) kept.push_back(set.windows[static_cast<std::size_t>(i * all / count)]);
-  set.windows = std::move(kept);
-}
-
-Losses baselines(const WindowSet& set) {
-  Losses losses;
-  for (const Window& window : set.windows) {
+std::vector<std::pair<std::string, double>> baselines(const WindowSet& set, const std::vector<std::int64_t>& numbers) {
+  double mean_predictor = 0;
+  double last_week = 0;
+  for (const std::int64_t number : numbers) {
+    const Window& window = set.window(number);
     const float* input = set.values(window);
     const float* target = input + kInputHours;
     const double mean = set.scale(window).mean;
     for (std::int64_t hour = 0; hour < kForecastHours; ++hour) {
       const double from_mean = target[hour] - mean;
       const double from_week = static_cast<double>(target[hour]) - input[hour];
-      losses.mean_predictor += from_mean * from_mean;
-      losses.last_week += from_week * from_week;
+      mean_predictor += from_mean * from_mean;
+      last_week += from_week * from_week;
     }
   }
-  const double count = static_cast<double>(set.size() * kForecastHours);
-  losses.mean_predictor /= count;
-  losses.last_week /= count;
-  return losses;
+  const auto count = static_cast<double>(numbers.size()) * static_cast<double>(kForecastHours);
+  return {{"mean_predictor", mean_predictor / count}, {"last_week", last_week / count}};
 }
 
 }  // namespace ergometer::workload::load_lstm
