@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What a machine with an NVIDIA GPU and PyTorch shows of the tool: sensors, a measured PyTorch training with Python
 # markers, the reference workload on CUDA, the delay of a start. Read-only towards the GPU: no setting is changed.
-# usage: tests/gpu/check.sh BIN_DIR OUT_DIR     (BIN_DIR holds ergometer and print_time, built with ERGOMETER_PORTABLE)
+# usage: tests/gpu/check.sh BIN_DIR OUT_DIR     (BIN_DIR holds ergometer and print_time)
 set -uo pipefail
 bin=$(cd "$1" && pwd) out=$2
 cd "$(dirname "$0")/../.."

@@ -15,7 +15,7 @@ say() { printf '\n=== %s\n' "$*"; }
 
 build() {
   local arguments=(-S workloads -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release
-    -DCMAKE_PREFIX_PATH="$(python3 -c 'import torch; print(torch.utils.cmake_prefix_path)')" -DERGOMETER_PARITY=ON)
+    -DCMAKE_PREFIX_PATH="$(python3 -c 'import torch; print(torch.utils.cmake_prefix_path)')")
   [ -n "$extra" ] && arguments+=(-DUTF8PROC_INCLUDE="$extra" -DUTF8PROC_LIBRARY="$extra/libutf8proc.a")
   local begin=$SECONDS
   cmake "${arguments[@]}" >"$out/build.log" 2>&1 && cmake --build $build -- -k 0 >>"$out/build.log" 2>&1

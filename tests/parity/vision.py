@@ -2,10 +2,9 @@
 
     python3 vision.py OUT
 
-writes OUT/vgg16.pt, resnet50.pt, inception_v3.pt and xray_vgg19.pt: plain dicts of tensors, as torch::pickle_load reads
-them. The images are uint8 [batch, channels, side, side], as the C++ task takes them; normalisation is part of the network.
-Everything is computed on the CPU, with dropout 0: the output in evaluation mode and fp32, loss and gradients in training
-mode, with batch normalisation in fp64: over few pictures it makes of a rounding error a ReLU that flips here and not there.
+writes OUT/vgg16.pt, resnet50.pt, inception_v3.pt and xray_vgg19.pt: plain dicts of tensors, as torch::pickle_load
+reads them. The images are uint8 [batch, channels, side, side], as the C++ task takes them; normalisation is part of
+the network. Everything is computed on the CPU in fp32; in training mode with dropout 0.
 """
 
 import os

@@ -255,7 +255,11 @@ TEST(Region, ForkWhileOtherThreadsMark) {
                      [] {
                        std::atomic<bool> stop = false;
                        std::thread busy([&] {
-                         while (!stop) ScopedRegion step("busy");
+                         // With pauses: marking without any for as long as 20 forks take writes gigabytes.
+                         while (!stop) {
+                           for (int i = 0; i < 1000; ++i) ScopedRegion step("busy");
+                           std::this_thread::sleep_for(std::chrono::microseconds(100));
+                         }
                        });
                        for (int i = 0; i < 20; ++i) {
                          const pid_t child = ::fork();
