@@ -29,23 +29,31 @@ enum class Method {
 };
 
 struct Channel {
-  std::string column;                  // column name with its unit suffix, unique in its sensor: "power_w"
+  std::string column;  // column name with its unit suffix, unique in its sensor: "power_w"
   Quantity quantity = Quantity::count;
-  std::string unit;                    // "W", "J", "1", "B", "Hz", "Cel", "s", "" for a plain count
+  std::string unit;  // "W", "J", "1", "B", "Hz", "Cel", "s", "" for a plain count
   Behaviour behaviour = Behaviour::gauge;
-  std::string domain;                  // "gpu/0", "package/0", "dram/0", "psys/0", "node", "tree", "system"
-  std::string device;                  // GPU UUID, or the name of the chip, zone or file
+  std::string domain;  // "gpu/0", "package/0", "dram/0", "psys/0", "node", "tree", "system"
+  std::string device;  // GPU UUID, or the name of the chip, zone or file
   Scope scope = Scope::system;
-  std::optional<Method> method;        // set for power and energy channels that can give energy; else unset
-  bool measured = true;                // false: a model's estimate
+  std::optional<Method> method;  // set for power and energy channels that can give energy; else unset
+  bool measured = true;          // false: a model's estimate
   // false: recorded for cross-checking only, never part of a total (a duplicate, an unknown zone, a mirror).
   bool in_total = true;
-  std::optional<double> range;         // counters: the value at which it wraps, in `unit`; unset: does not wrap
-  std::optional<Nanos> period;         // time between updates in the device, if known
-  std::optional<Nanos> window;         // averaging window, if known
-  std::optional<double> resolution;    // smallest step, in `unit`
-  std::optional<double> max_power_w;   // plausibility bound of the domain, if known
-  std::string note;                    // source, caveat, or why it is not in the total
+  std::optional<double> range;        // counters: the value at which it wraps, in `unit`; unset: does not wrap
+  std::optional<Nanos> period;        // time between updates in the device, if known
+  std::optional<Nanos> window;        // averaging window, if known
+  std::optional<double> resolution;   // smallest step, in `unit`
+  std::optional<double> max_power_w;  // plausibility bound of the domain, if known
+  // What is known of the device's readings, from profiles/ or a calibration (docs/method.md). Recorded readings stay as
+  // the device gave them; analysis applies gain and offset.
+  std::optional<Nanos> delay;                // a reading shows the power of this much earlier
+  std::optional<double> sampled_share;       // part of each period that the device looks at, above 0, at most 1
+  std::optional<double> gain, offset_w;      // true power = gain * reading + offset_w
+  std::optional<double> gain_tolerance;      // 95 % half-width of the gain, relative
+  std::optional<double> offset_tolerance_w;  // 95 % half-width of the offset
+  std::string profile;                       // name and source of these values; "" if none
+  std::string note;                          // source, caveat, or why it is not in the total
 };
 
 // Words used in files. from_* return nullopt for an unknown word.

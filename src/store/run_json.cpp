@@ -62,6 +62,13 @@ Json to_json(const Channel& c) {
           {"window_ns", duration(c.window)},
           {"resolution", number(c.resolution)},
           {"max_power_w", number(c.max_power_w)},
+          {"delay_ns", duration(c.delay)},
+          {"sampled_share", number(c.sampled_share)},
+          {"gain", number(c.gain)},
+          {"offset_w", number(c.offset_w)},
+          {"gain_tolerance", number(c.gain_tolerance)},
+          {"offset_tolerance_w", number(c.offset_tolerance_w)},
+          {"profile", c.profile},
           {"note", c.note}};
 }
 
@@ -134,6 +141,13 @@ Channel read_channel(JsonObject& o) {
   o.read("window_ns", c.window);
   o.read("resolution", c.resolution);
   o.read("max_power_w", c.max_power_w);
+  o.read("delay_ns", c.delay);
+  o.read("sampled_share", c.sampled_share);
+  o.read("gain", c.gain);
+  o.read("offset_w", c.offset_w);
+  o.read("gain_tolerance", c.gain_tolerance);
+  o.read("offset_tolerance_w", c.offset_tolerance_w);
+  o.read("profile", c.profile);
   o.read("note", c.note);
   return c;
 }

@@ -100,6 +100,13 @@ Node full_node() {
   c.window = Nanos(25000000);
   c.resolution = 1e-6;
   c.max_power_w = 400;
+  c.delay = Nanos(20000000);
+  c.sampled_share = 0.25;
+  c.gain = 1.02;
+  c.offset_w = -3;
+  c.gain_tolerance = 0.05;
+  c.offset_tolerance_w = 5;
+  c.profile = "a100: SOURCE";
   c.note = "duplicate";
   SensorInfo s;
   s.name = "package0";
@@ -124,6 +131,13 @@ TEST(RunJson, NodeThereAndBack) {
   EXPECT_EQ(c.range, 262143.32885);
   EXPECT_EQ(c.window, Nanos(25000000));
   EXPECT_FALSE(c.in_total);
+  EXPECT_EQ(c.delay, Nanos(20000000));
+  EXPECT_EQ(c.sampled_share, 0.25);
+  EXPECT_EQ(c.gain, 1.02);
+  EXPECT_EQ(c.offset_w, -3);
+  EXPECT_EQ(c.gain_tolerance, 0.05);
+  EXPECT_EQ(c.offset_tolerance_w, 5);
+  EXPECT_EQ(c.profile, "a100: SOURCE");
   EXPECT_EQ(back->sensors[0].channels[1].method, std::nullopt);
   EXPECT_EQ(back->gpus.at(1).max_power_limit_w, 701);
   EXPECT_EQ(back->gpus[1].ordinal, 3);
