@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <set>
 
-#include "discover_options.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "command.hpp"
 #include "device/registry.hpp"
+#include "discover_options.hpp"
 
 namespace ergometer::cli {
 namespace {
@@ -31,14 +31,14 @@ std::vector<Check> check_energy(const Discovery& found) {
   for (const auto& sensor : found.sensors)
     for (const auto& channel : sensor->info().channels)
       if (gives_energy(channel) && domains.insert(channel.domain).second)
-        checks.push_back({Verdict::good,
-                          fmt::format("{} measured through {}", channel.domain, sensor->info().interface), ""});
+        checks.push_back(
+            {Verdict::good, fmt::format("{} measured through {}", channel.domain, sensor->info().interface), ""});
   if (domains.empty())
     checks.push_back({Verdict::bad, "no energy sensor can be read: runs will show an estimate only",
                       "see the missing sensors below"});
   for (const auto& absence : found.node.absences)
-    checks.push_back({Verdict::note, fmt::format("{}: {}: {}", absence.interface, absence.what, absence.reason),
-                      absence.remedy});
+    checks.push_back(
+        {Verdict::note, fmt::format("{}: {}: {}", absence.interface, absence.what, absence.reason), absence.remedy});
   for (const auto& warning : found.warnings) checks.push_back({Verdict::note, warning.message, warning.remedy});
   return checks;
 }

@@ -24,6 +24,7 @@
 #include "report/json.hpp"
 #include "report/text.hpp"
 #include "run_epochs.hpp"
+#include "run_folder.hpp"
 #include "run_live.hpp"
 #include "run_output.hpp"
 #include "run_process.hpp"
@@ -47,43 +48,6 @@ std::vector<std::string> list_of(const std::string& text) {
   for (const auto part : split(text, ','))
     if (!trim(part).empty()) words.emplace_back(trim(part));
   return words;
-}
-
-// --- the run's folder -----------------------------------------------------------------------------------------------
-
-struct RunFolder {
-  fs::path path;         // absolute
-  bool created = false;  // by us, so that it may go again if nothing starts
-};
-
-std::string time_stamp() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  ::localtime_r(&now, &local);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &local);
-  return text.data();
-}
-
-// Makes STORE/NAME-TIME, with a number behind it if that is taken. mkdir decides, so two runs at once never meet.
-Result<RunFolder> new_folder(const fs::path& store, const std::string& name) {
-  std::error_code ec;
-  fs::create_directories(store, ec);
-  if (ec) return tl::unexpected(errno_error("create", store, ec.value()));
-  const std::string base = file_name_of(name) + "-" + time_stamp();
-  for (int n = 1; n < 10000; ++n) {
-    const auto path = store / (n == 1 ? base : fmt::format("{}-{}", base, n));
-    if (::mkdir(path.c_str(), 0777) == 0) return RunFolder{fs::absolute(path).lexically_normal(), true};
-    if (errno != EEXIST) return tl::unexpected(errno_error("create", path, errno));
-  }
-  return fail(ErrorCode::exists, fmt::format("no free name for a run in {}", store.string()), "give one with -o RUN");
-}
-
-Result<RunFolder> run_folder(const RunOptions& options, const std::string& name) {
-  if (options.output.empty()) return new_folder(options.store, name);
-  std::error_code ec;
-  const bool there = fs::exists(options.output, ec);
-  return RunFolder{fs::absolute(options.output).lexically_normal(), !there};
 }
 
 // --- the run
@@ -239,7 +203,7 @@ int run(const RunOptions& options, const Context& context) {
   const auto file = find_command(argv.front());
   if (!file) return report_error(file.error(), file.error().code == ErrorCode::not_found ? kNotFound : kNotExecutable);
   const std::string name = options.name.empty() ? fs::path(argv.front()).filename().string() : options.name;
-  const auto folder = run_folder(options, name);
+  const auto folder = run_folder(options.output, options.store, name);
   if (!folder) return report_error(folder.error(), kCannotMeasure);
 
   // The process is made first, while this one has a single thread and little memory to copy.

@@ -91,9 +91,10 @@ Result<std::map<std::string, std::string>> read_settings(const fs::path& file, c
   if (!text) return tl::unexpected(text.error());
   const auto parsed = toml::parse(*text, file.string());
   if (!parsed)
-    return fail(ErrorCode::corrupt,
-                fmt::format("{}:{}: {}", file.string(), parsed.error().source().begin.line, parsed.error().description()),
-                "the file is TOML: NAME = \"VALUE\"");
+    return fail(
+        ErrorCode::corrupt,
+        fmt::format("{}:{}: {}", file.string(), parsed.error().source().begin.line, parsed.error().description()),
+        "the file is TOML: NAME = \"VALUE\"");
   std::map<std::string, std::string> values;
   for (const auto& [key, node] : parsed.table()) {
     const std::string name(key.str());

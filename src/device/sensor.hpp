@@ -57,6 +57,8 @@ struct DiscoverOptions {
   std::optional<Nanos> interval;       // of the fast gauges; default 100 ms
   std::vector<std::string> only;       // interfaces to use: "nvml", "rapl", "replay=FILE", ...; empty: all real ones
   std::string nvml_path = "libnvidia-ml.so.1";
+  // Calibration: everything that gives energy is read at `interval`, also what is dear or changes slowly.
+  bool dense = false;
   std::optional<double> cpu_tdp_w;     // for the model; unset: a default stated in its note
   int root_pid = 0;                    // processes below this one are the measured tree; 0: this process
 };

@@ -1,0 +1,121 @@
+#include "calibrate_result.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "analysis/calibration.hpp"
+#include "command.hpp"
+#include "report/table.hpp"
+#include "report/units.hpp"
+
+namespace ergometer::cli {
+namespace {
+
+constexpr std::size_t kWidth = 150;
+
+// The load of one device as its markers tell it: 1 inside of "load" regions, over the span of the device's region.
+struct DeviceLoad {
+  Reference reference;
+  MonoTime begin, end;
+};
+
+std::map<std::string, DeviceLoad> loads_of(const std::vector<Region>& regions) {
+  std::map<std::string, DeviceLoad> loads;
+  for (const auto& region : regions) {
+    if (region.path.find('/') != std::string::npos) continue;
+    auto& load = loads[region.path];
+    load.begin = region.begin;
+    load.end = region.end;
+    load.reference.step(to_ns(region.begin), 0);
+  }
+  for (const auto& region : regions) {
+    const auto load = loads.find(std::string(region.parent()));
+    if (region.name() != "load" || load == loads.end()) continue;
+    load->second.reference.step(to_ns(region.begin), 1);
+    load->second.reference.step(to_ns(region.end), 0);
+  }
+  for (auto& [name, load] : loads) load.reference.step(to_ns(load.end), 0);
+  return loads;
+}
+
+// Channels of a GPU are judged by the load on that GPU, all others by that on the CPUs.
+std::string load_for(const Channel& channel) {
+  if (!channel.domain.starts_with("gpu/")) return "cpu";
+  return "gpu" + channel.domain.substr(4);
+}
+
+bool gives_power(const Channel& channel) {
+  return channel.measured && channel.method &&
+         (channel.quantity == Quantity::power || channel.quantity == Quantity::energy);
+}
+
+std::string time_text(const std::optional<double>& s) { return s ? with_unit(*s, "s", 3) : kMissing; }
+
+std::string interval_text(const std::optional<Estimate>& value, const char* unit) {
+  if (!value) return kMissing;
+  return fmt::format("{} \u00b1 {}", with_unit(value->value, unit, 3), with_unit(value->half_width, unit, 2));
+}
+
+std::vector<std::string> row_of(const Channel& channel, const ChannelCalibration& c, std::optional<double> most_j) {
+  const std::string period = !c.period_s ? kMissing : (c.period_is_bound ? "\u2264 " : "") + time_text(c.period_s);
+  return {fmt::format("{} {}", c.sensor, c.column),
+          channel.method ? to_word(*channel.method) : "",
+          period,
+          interval_text(c.window_s, "s"),
+          interval_text(c.delay_s, "s"),
+          c.sampled_share ? percent_text(*c.sampled_share) : kMissing,
+          c.resolution ? with_unit(*c.resolution, channel.unit, 3) : kMissing,
+          time_text(c.read_s),
+          time_text(c.read_p99_s),
+          with_unit(c.low_w, "W"),
+          with_unit(c.high_w, "W"),
+          c.energy_j && most_j ? percent_text(*c.energy_j / *most_j) : kMissing,
+          c.explained > 0 ? percent_text(c.explained) : kMissing};
+}
+
+const std::vector<TableColumn> kColumns{
+    {"Channel", false, 0}, {"Method", false, 2}, {"Updates each"},  {"Window"}, {"Delay"}, {"Sampled", true, 1},
+    {"Step", true, 2},     {"Read", true, 2},    {"99 %", true, 3}, {"Off"},    {"On"},    {"Energy", true, 1},
+    {"Fit", true, 1}};
+
+}  // namespace
+
+int report_calibration(RunReader& reader) {
+  bool any = false;
+  for (const auto& node : reader.nodes()) {
+    auto regions = reader.regions(node.name);
+    if (!regions) return report_error(regions.error());
+    const auto loads = loads_of(*regions);
+    std::map<std::string, std::vector<std::pair<Channel, ChannelCalibration>>> found;  // by domain
+    for (const auto& sensor : reader.sensors(node.name)) {
+      const auto trace = reader.samples(node.name, sensor);
+      if (!trace) return report_error(trace.error());
+      for (std::size_t i = 0; i < trace->info.channels.size(); ++i) {
+        const Channel& channel = trace->info.channels[i];
+        const auto load = loads.find(load_for(channel));
+        if (!gives_power(channel) || load == loads.end()) continue;
+        found[channel.domain].emplace_back(channel, calibrate_channel(*trace, i, load->second.reference));
+      }
+    }
+    for (auto& [domain, channels] : found) {
+      std::stable_sort(channels.begin(), channels.end(),
+                       [](const auto& a, const auto& b) { return *a.first.method < *b.first.method; });
+      // The domain's best method has 100 %.
+      const auto most_j = channels.front().second.energy_j;
+      Table table{kColumns, {}};
+      for (const auto& [channel, calibration] : channels) table.rows.push_back(row_of(channel, calibration, most_j));
+      fmt::print("{}{}\n{}\n", domain, channels.front().first.device.empty() ? "" : " " + channels.front().first.device,
+                 render_table(table, kWidth));
+      any = true;
+    }
+  }
+  if (any) return 0;
+  return report_error({ErrorCode::not_found,
+                       fmt::format("{} holds no power of a device under a load", reader.dir().string()),
+                       "ergometer doctor says which sensors this machine has and how to allow them"});
+}
+
+}  // namespace ergometer::cli
