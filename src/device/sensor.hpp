@@ -40,6 +40,9 @@ class Sensor {
   // row. An Error means that nothing could be read this time: the Sampler records a gap and tries again, slower
   // and slower up to every 5 s. May block (it has its own thread); is never called from two threads at once.
   [[nodiscard]] virtual Result<void> read(Readings& out) = 0;
+  // Renumbers a GPU's sensor by `by`: name "gpu1-slow" and domains "gpu/1", "gpu/1/package". Other sensors stay as they
+  // are. For the registry, which numbers the GPUs of all drivers one after another; before the first read.
+  void shift_gpu_number(int by);
 
  protected:
   explicit Sensor(SensorInfo info) : info_(std::move(info)) {}
