@@ -73,7 +73,7 @@ Card look_at(const DrmCard& place, int index, Discovery& out) {
     info.default_power_limit_w = positive_micro(card.hwmon / "power1_cap_default");
     card.apu = short_text(card.hwmon / "power1_label") == "slowPPT";
   }
-  const auto bytes = KernelFile(place.device / "gpu_metrics").read();
+  const auto bytes = read_file(place.device / "gpu_metrics", 1 << 16);
   if (!bytes) {
     const bool denied = bytes.error().code == ErrorCode::permission_denied;
     out.node.absences.push_back({"amdgpu", card.label + " energy counter", bytes.error().message,
