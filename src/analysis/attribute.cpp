@@ -119,8 +119,8 @@ void add_cpu_share(std::span<const Domain> domains, std::span<const DomainEnergy
   }
   const auto tree = mean("tree/cpu_s"), all = mean("system/cpu_s");
   if (name.empty() || !tree || !all || *all <= 0) return;
-  const double own = std::clamp(*tree, 0.0, *all), others = *all - own;
-  Attribution a = attribute_by_activity(sum, part_of(own, others, 0));
+  const double others = *all - *tree;
+  Attribution a = attribute_by_activity(sum, part_of(*tree, others, 0));
   a.domain = name;
   a.method = "cpu_time";
   a.sharing = others > kOthersShare * *all && others > kOthersShare * run_s ? Sharing::shared : Sharing::alone;

@@ -216,7 +216,7 @@ TEST(Attribute, F41_SliceWithoutSizesHasNoExactValue) {
   EXPECT_FALSE(a.energy_j);
   EXPECT_NEAR(a.lower_j, 0, 1e-9);
   EXPECT_NEAR(a.upper_j, 1000, 1);
-  EXPECT_FALSE(a.note.empty());
+  EXPECT_THAT(a.note, testing::HasSubstr("sizes"));
 }
 
 TEST(Attribute, F44_MissingActivityIsNotZero) {
