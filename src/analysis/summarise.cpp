@@ -7,6 +7,7 @@
 #include <mutex>
 #include <tuple>
 
+#include "analysis/attribute.hpp"
 #include "analysis/findings.hpp"
 #include "analysis/region_metrics.hpp"
 #include "analysis/totals.hpp"
@@ -119,6 +120,7 @@ void Summariser::State::settle_node(NodeState& node, double run_s) {
   out.unexplained_j = unexplained(out.name, node.domains, out.domains, summary.warnings);
   find_event_findings(out.name, node.events, summary.warnings);
   find_absences(node.node, node.domains, manifest, summary.warnings);
+  out.attributions = attribute_run(node.node, node.domains, out.domains, node.gauges, node.rows, run_s);
   add_total(run_total, total_of(node.domains, out.domains));
   summary.nodes.push_back(std::move(out));
 }

@@ -47,6 +47,7 @@ void match_gpus(const Node& node, std::vector<Domain>& domains) {
     it->visible = gpu.visible;
     if (gpu.state != "ok") it->note = gpu.note.empty() ? gpu.state : gpu.state + ": " + gpu.note;
     if (gpu.mig && it->note.empty()) it->note = "whole GPU, shared by its MIG slices";
+    if (gpu.state == "part") exclude(*it, gpu.note);
     if (!gpu.visible) exclude(*it, "not usable by the command");
   }
 }

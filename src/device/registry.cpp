@@ -9,9 +9,13 @@
 #include <thread>
 
 #include "base/text.hpp"
+#include "device/amdgpu/amdgpu.hpp"
 #include "device/cray/cray.hpp"
+#include "device/drm_card.hpp"
 #include "device/fake/fake.hpp"
 #include "device/hwmon/hwmon.hpp"
+#include "device/intelgpu/intelgpu.hpp"
+#include "device/jetson/jetson.hpp"
 #include "device/model/model.hpp"
 #include "device/nvml/nvml.hpp"
 #include "device/procfs/procfs.hpp"
@@ -31,9 +35,10 @@ struct Backend {
 
 // Each looks at another part of the machine, so all can look at once. The model is not here: it fills in for what
 // the others did not find, so it comes last.
-constexpr std::array kBackends{Backend{"nvml", discover_nvml, false}, Backend{"rapl", discover_rapl, true},
-                               Backend{"hwmon", discover_hwmon, true}, Backend{"cray", discover_cray, true},
-                               Backend{"procfs", discover_procfs, true}};
+constexpr std::array kBackends{Backend{"nvml", discover_nvml, false},    Backend{"rapl", discover_rapl, true},
+                               Backend{"hwmon", discover_hwmon, true},   Backend{"cray", discover_cray, true},
+                               Backend{"amdgpu", discover_amdgpu, true}, Backend{"intelgpu", discover_intelgpu, true},
+                               Backend{"jetson", discover_jetson, true}, Backend{"procfs", discover_procfs, true}};
 
 // "rapl-perf" asks for the backend "rapl"; "replay=FILE" for "replay".
 std::string backend_of(std::string_view request) {
@@ -74,7 +79,17 @@ struct Search {
   Discovery found;
 };
 
+// Every driver counts its GPUs from 0; on the node they go on where the GPUs found before end.
+void number_gpus_on(const Discovery& into, Discovery& from) {
+  int first = 0;
+  for (const auto& gpu : into.node.gpus) first = std::max(first, gpu.index + 1);
+  if (first == 0 || from.node.gpus.empty()) return;
+  for (auto& gpu : from.node.gpus) gpu.index += first;
+  for (auto& sensor : from.sensors) sensor->shift_gpu_number(first);
+}
+
 void merge(Discovery& into, Discovery&& from) {
+  number_gpus_on(into, from);
   auto append = [](auto& to, auto& items) {
     to.insert(to.end(), std::make_move_iterator(items.begin()), std::make_move_iterator(items.end()));
   };
@@ -98,7 +113,8 @@ void merge(Discovery& into, Discovery&& from) {
 }  // namespace
 
 std::vector<std::string> known_interfaces() {
-  return {"nvml", "rapl", "rapl-perf", "rapl-powercap", "hwmon", "cray", "procfs", "model", "replay", "fake"};
+  return {"nvml",     "rapl",   "rapl-perf", "rapl-powercap", "hwmon",  "cray", "amdgpu",
+          "intelgpu", "jetson", "procfs",    "model",         "replay", "fake"};
 }
 
 struct SensorSearch::State {
@@ -107,10 +123,18 @@ struct SensorSearch::State {
   Nanos patience;
   std::chrono::steady_clock::time_point deadline;
   std::vector<std::pair<const Backend*, std::shared_ptr<Search>>> searches;
+  std::vector<Discovery> held;  // other drivers' GPUs, which wait for the numbers of NVIDIA's
 
+  [[nodiscard]] bool may_have_nvidia() const;
   void collect(bool quick, Discovery& all);
   Result<void> open_named(Discovery& all) const;
 };
+
+// NVIDIA's GPUs keep the numbers that their driver gives them, whatever else is in the machine.
+bool SensorSearch::State::may_have_nvidia() const {
+  return wanted(options, "nvml") &&
+         (nvidia_driver_loaded(host.root) || options.nvml_path != DiscoverOptions{}.nvml_path);
+}
 
 void SensorSearch::State::collect(bool quick, Discovery& all) {
   for (auto& [backend, search] : searches) {
@@ -127,6 +151,10 @@ void SensorSearch::State::collect(bool quick, Discovery& all) {
       continue;
     }
     if (!wanted(options, backend->name)) search->found.sensors.clear();
+    if (quick && !search->found.node.gpus.empty() && may_have_nvidia()) {
+      held.push_back(std::move(search->found));
+      continue;
+    }
     merge(all, std::move(search->found));
   }
 }
@@ -180,6 +208,8 @@ Result<Discovery> SensorSearch::quick() {
 
 void SensorSearch::finish(Discovery& found) {
   state_->collect(false, found);
+  for (auto& gpus : state_->held) merge(found, std::move(gpus));
+  state_->held.clear();
   if (wanted(state_->options, "model")) discover_model(state_->host, state_->options, found);
 }
 

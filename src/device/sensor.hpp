@@ -43,6 +43,9 @@ class Sensor {
   // Sensors that name the same thread are read on it one after another: many cheap reads for one wake-up. Empty: a
   // thread of its own, which a read that may block needs.
   [[nodiscard]] const std::string& thread() const { return thread_; }
+  // Renumbers a GPU's sensor by `by`: name "gpu1-slow" and domains "gpu/1", "gpu/1/package". Other sensors stay as they
+  // are. For the registry, which numbers the GPUs of all drivers one after another; before the first read.
+  void shift_gpu_number(int by);
 
  protected:
   explicit Sensor(SensorInfo info, std::string thread = {}) : info_(std::move(info)), thread_(std::move(thread)) {}

@@ -54,7 +54,9 @@ bool explains(std::string_view name, const Absence& absence) {
   const auto from = family(absence.interface);
   if (family(name) == from) return true;
   const auto domain = kind(name);
-  if (domain == "gpu" || domain == "memory") return from == "nvml";
+  if (domain == "gpu") return from == "nvml" || from == "amdgpu" || from == "intelgpu";
+  if (domain == "memory") return from == "nvml";
+  if (domain == "module" && from == "jetson") return true;
   if (domain == "package" || domain == "dram" || domain == "psys") return from == "rapl";
   return domain == "module" || domain == "node" ? from == "hwmon" || from == "cray" : false;
 }
@@ -122,7 +124,8 @@ std::vector<Warning> absence_warnings(const Discovery& found) {
 Environment recorded_environment(const Environment& environment) {
   static constexpr std::array<std::string_view, 12> prefixes{
       "CUDA_", "NVIDIA_", "HIP_", "ROCR_", "ZE_", "OMP_", "MKL_", "OPENBLAS_", "SLURM_", "PMI_", "OMPI_", "ERGOMETER_"};
-  static constexpr std::array<std::string_view, 3> names{"RANK", "WORLD_SIZE", "LOCAL_RANK"};
+  static constexpr std::array<std::string_view, 5> names{"RANK", "WORLD_SIZE", "LOCAL_RANK", "GPU_DEVICE_ORDINAL",
+                                                         "ONEAPI_DEVICE_SELECTOR"};
   static constexpr std::array<std::string_view, 5> secrets{"KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL"};
   Environment kept;
   for (const auto& [name, value] : environment) {

@@ -18,6 +18,14 @@ struct CpuInfo {
   std::optional<double> quota_cpus;   // cgroup limit; unset: none
 };
 
+// A compute instance of a GPU that is cut into slices (MIG).
+struct MigSlice {
+  std::string uuid;
+  int gpu_instance = 0, compute_instance = 0;
+  std::optional<double> multiprocessors, memory_bytes;  // its part of the GPU
+  bool visible = false;                                 // named to the measured command
+};
+
 struct GpuInfo {
   int index = 0;                      // position in the driver's (PCI bus) order; domain "gpu/INDEX"
   std::string uuid;                   // the key of the device
@@ -29,7 +37,8 @@ struct GpuInfo {
   bool visible = true;
   std::optional<int> ordinal;         // its number inside the command (CUDA ordinal), if visible
   bool mig = false;                   // power is of the whole GPU, shared by its slices
-  std::string state = "ok";           // "ok", "lost", "not measurable"
+  std::vector<MigSlice> slices;       // if mig
+  std::string state = "ok";           // "ok", "lost", "not measurable", "part" (inside what another meter reads)
   std::string note;
 };
 

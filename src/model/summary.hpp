@@ -57,9 +57,28 @@ struct RegionEnergy {
   std::map<std::string, double> metrics; // "loss", "samples", "gpu/0/sm_active_ratio", "tree/cpu_ratio", ...
 };
 
+// Whether others used a device or node during the run.
+enum class Sharing {
+  alone,
+  shared,
+  unknown,  // there were processes whose owner could not be told
+};
+[[nodiscard]] const char* to_word(Sharing);
+
+// The measured command's part of the energy of a shared domain: an estimate, never a measurement, and in no total.
+struct Attribution {
+  std::string domain;               // "gpu/0"; "packages" for all processor packages together
+  std::string method;               // "sm_share", "memory_activity", "cpu_time", "mig_slices"
+  std::optional<double> energy_j;   // unset where only bounds are known
+  double lower_j = 0, upper_j = 0;  // whatever way of sharing out
+  Sharing sharing = Sharing::unknown;
+  std::string note;                 // why there is no estimate
+};
+
 struct NodeSummary {
   std::string name;
   std::vector<DomainEnergy> domains;
+  std::vector<Attribution> attributions;  // the command's part of what it shares
   std::optional<double> idle_power_w;    // measured before (and after) the command, domains in the total
   std::optional<double> unexplained_j;   // node meter minus its parts; unset without a node meter
   std::optional<double> machine_energy_j;  // all GPUs present, also those that the command could not use

@@ -64,6 +64,15 @@ Json node_json(const NodeSummary& node) {
   out["idle_power_w"] = number(node.idle_power_w);
   out["unexplained_j"] = number(node.unexplained_j);
   out["machine_energy_j"] = number(node.machine_energy_j);
+  out["attributions"] = Json::array();
+  for (const auto& a : node.attributions)
+    out["attributions"].push_back({{"domain", a.domain},
+                                   {"method", a.method},
+                                   {"energy_j", number(a.energy_j)},
+                                   {"lower_j", number(a.lower_j)},
+                                   {"upper_j", number(a.upper_j)},
+                                   {"sharing", to_word(a.sharing)},
+                                   {"note", a.note}});
   return out;
 }
 

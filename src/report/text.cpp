@@ -136,15 +136,31 @@ std::string domain_table(const Summary& summary, std::size_t width) {
         return v ? mark + with_unit(*v, unit, digits) : std::string(kMissing);
       };
       const int digits = d.measured ? 4 : 2;
-      table.rows.push_back({domain_label(node, d, several),
-                            shortened(printable(d.device), 20), marked(d.energy_j, "J", digits),
-                            marked(d.uncertainty_j, "J", 2), marked(d.mean_power_w, "W", digits),
-                            marked(d.max_power_w, "W", digits), d.energy_j ? percent_text(d.coverage) : kMissing,
-                            method_text(d), d.in_total && d.energy_j ? "yes" : "no"});
+      table.rows.push_back(
+          {domain_label(node, d, several), shortened(printable(d.device), 20), marked(d.energy_j, "J", digits),
+           marked(d.uncertainty_j, "J", 2), marked(d.mean_power_w, "W", digits), marked(d.max_power_w, "W", digits),
+           d.energy_j ? percent_text(d.coverage) : kMissing, method_text(d), d.in_total && d.energy_j ? "yes" : "no"});
     }
   }
   if (table.rows.empty()) return {};
   return "\n" + render_table(table, width) + outside_lines(summary, width);
+}
+
+// The command's part of what it shares with others; nothing where it had everything for itself.
+std::string sharing_lines(const Summary& summary, std::size_t width) {
+  std::string out;
+  for (const auto& node : summary.nodes)
+    for (const auto& a : node.attributions) {
+      if (a.sharing != Sharing::shared) continue;
+      const std::string where = summary.nodes.size() > 1 ? node.name + " " + a.domain : a.domain;
+      const std::string bounds = fmt::format("{} to {}", with_unit(a.lower_j, "J", 3), with_unit(a.upper_j, "J", 3));
+      const std::string part =
+          a.energy_j ? fmt::format("about {} ({})", with_unit(*a.energy_j, "J", 3), bounds) : bounds;
+      out += wrapped(fmt::format("{} is shared: this command's part by {} is {}{}", printable(where),
+                                 printable(a.method), part, a.note.empty() ? "" : "; " + printable(a.note)),
+                     width, 2);
+    }
+  return out;
 }
 
 std::string missing_gpu_line(const Summary& summary) {
@@ -171,6 +187,7 @@ std::string render_text(const Manifest& manifest, const Summary& summary, const 
   const auto width = static_cast<std::size_t>(std::max(40, options.width));
   std::string out = heading(manifest, summary, options);
   out += domain_table(summary, width);
+  out += sharing_lines(summary, width);
   out += missing_gpu_line(summary);
   out += region_tables(summary, options);
   if (any_estimate(summary)) out += "\n  ~ marks an estimate: not measured, and never added to measured energy\n";

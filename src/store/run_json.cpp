@@ -81,6 +81,15 @@ Json to_json(const SensorInfo& s) {
           {"channels", array(s.channels, [](const Channel& c) { return to_json(c); })}};
 }
 
+Json to_json(const MigSlice& s) {
+  return {{"uuid", s.uuid},
+          {"gpu_instance", s.gpu_instance},
+          {"compute_instance", s.compute_instance},
+          {"multiprocessors", number(s.multiprocessors)},
+          {"memory_bytes", number(s.memory_bytes)},
+          {"visible", s.visible}};
+}
+
 Json to_json(const GpuInfo& g) {
   return {{"index", g.index},
           {"uuid", g.uuid},
@@ -94,6 +103,7 @@ Json to_json(const GpuInfo& g) {
           {"visible", g.visible},
           {"ordinal", integer(g.ordinal)},
           {"mig", g.mig},
+          {"slices", array(g.slices, [](const MigSlice& s) { return to_json(s); })},
           {"state", g.state},
           {"note", g.note}};
 }
@@ -177,6 +187,16 @@ GpuInfo read_gpu(JsonObject& o) {
   o.read("visible", g.visible);
   o.read("ordinal", g.ordinal);
   o.read("mig", g.mig);
+  o.read_objects("slices", [&](JsonObject& s) {
+    MigSlice slice;
+    s.read("uuid", slice.uuid);
+    s.read("gpu_instance", slice.gpu_instance);
+    s.read("compute_instance", slice.compute_instance);
+    s.read("multiprocessors", slice.multiprocessors);
+    s.read("memory_bytes", slice.memory_bytes);
+    s.read("visible", slice.visible);
+    g.slices.push_back(std::move(slice));
+  });
   o.read("state", g.state);
   o.read("note", g.note);
   return g;

@@ -131,6 +131,30 @@ TEST(Totals, ModuleContainsItsGpuAndPackage) {
   EXPECT_NEAR(masked.run.energy_j.value(), 150.0, 1e-9);
 }
 
+TEST(Totals, GraceHopperGpuIsNotAddedToItsModule) {
+  // The board's meter and the driver's, both of the same module: recorded, and the GPU inside is counted once.
+  std::vector<Trace> traces{meter("module/0", Scope::module, 600), meter("gpu/0", Scope::gpu, 400),
+                            meter("package/0", Scope::package, 100)};
+  traces[0].info.channels[0].in_total = false;
+  const auto s = summarise(run_of(0, 1), traces, {}, node_with_gpus(1));
+  EXPECT_NEAR(s.run.energy_j.value(), 500.0, 1e-9);
+  EXPECT_FALSE(domain(s, "module/0").in_total);
+  EXPECT_NEAR(domain(s, "module/0").energy_j.value(), 600.0, 1e-9) << "shown apart";
+}
+
+TEST(Totals, SecondDieOfACardIsNotMissing) {
+  Node node = node_with_gpus(2);
+  node.gpus[1].state = "part";
+  node.gpus[1].note = "no meter of its own";
+  const auto s = summarise(run_of(0, 10), {trace("gpu0", power("gpu/0", Scope::gpu), constant(300, 0, 10))}, {}, node);
+  EXPECT_NEAR(s.run.energy_j.value(), 3000.0, 1e-9);
+  EXPECT_FALSE(s.run.partial) << "its power is inside that of the first";
+  EXPECT_FALSE(domain(s, "gpu/1").in_total);
+  node.gpus[1].state = "not measurable";
+  EXPECT_TRUE(summarise(run_of(0, 10), {trace("gpu0", power("gpu/0", Scope::gpu), constant(300, 0, 10))}, {}, node)
+                  .run.partial);
+}
+
 TEST(Totals, NodeMeterIsTheTotalOnlyIfItIsAlone) {
   const auto alone = summarise(run_of(0, 1), {meter("node", Scope::node, 300)});
   EXPECT_NEAR(alone.run.energy_j.value(), 300.0, 1e-9);

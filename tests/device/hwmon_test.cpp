@@ -82,16 +82,28 @@ TEST(Hwmon, GraceHopperPartsAreTold) {
 
 TEST(Hwmon, GraphicsCardAndEnergyCounter) {
   FakeTree tree;
-  tree.write("/sys/class/hwmon/hwmon0/name", "i915\n");
+  tree.write("/sys/class/hwmon/hwmon0/name", "nouveau\n");
   tree.write("/sys/class/hwmon/hwmon0/energy1_input", "5000000\n");
   std::filesystem::create_directories(tree / "/sys/class/hwmon/hwmon0/device/drm/card1");
   const auto found = discover(tree);
-  auto& card = *sensor_named(found, "hwmon-i915");
+  auto& card = *sensor_named(found, "hwmon-nouveau");
   const auto& energy = channel(card, "energy1_input_j");
   EXPECT_EQ(energy.domain, "gpu-card/1");
   EXPECT_EQ(energy.method, Method::counter);
   EXPECT_FALSE(energy.in_total);
   EXPECT_EQ(read_row(card)[0], 5.0);
+}
+
+TEST(Hwmon, LeavesChipsToTheirOwnBackends) {
+  FakeTree tree;
+  int n = 0;
+  for (const char* name : {"amdgpu", "i915", "i915_gt0", "xe", "ina3221"}) {
+    const auto folder = fmt::format("/sys/class/hwmon/hwmon{}/", n++);
+    tree.write(folder + "name", std::string(name) + "\n");
+    tree.write(folder + "power1_input", "1000000\n");
+    tree.write(folder + "energy1_input", "1000000\n");
+  }
+  EXPECT_TRUE(discover(tree).sensors.empty());
 }
 
 TEST(Hwmon, NumbersOfFoldersDoNotName) {

@@ -134,7 +134,11 @@ class NvmlWorld {
     return std::move(poll_all({name}, until, interval)[name]);
   }
 
+  // The machine's files are those of `tree` from now on, before discover().
+  void use_tree() { host_.root = HostRoot(tree.path()); }
+
   FakeNvml fake;
+  TempDir tree;
   DiscoverOptions options;
   Discovery found;
   std::string cuda = "libcuda-is-not-here.so.1";

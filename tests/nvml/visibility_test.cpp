@@ -94,14 +94,15 @@ TEST(NvmlVisibility, NoGpus) {
 }
 
 TEST(NvmlVisibility, F41_MigIdentifiers) {
-  const std::vector<MigInstance> slices = {{"MIG-11111111-2222-3333-4444-555555555555", 1, 3, 0},
-                                           {"MIG-99999999-2222-3333-4444-555555555555", 1, 4, 0}};
+  const std::vector<MigInstance> slices = {{"MIG-11111111-2222-3333-4444-555555555555", 1, 3, 0, {}, {}},
+                                           {"MIG-99999999-2222-3333-4444-555555555555", 1, 4, 0, {}, {}}};
   const auto resolve = [&](const char* value) {
     return resolve_visibility({{"CUDA_VISIBLE_DEVICES", value}}, four(), slices, {});
   };
   const auto by_uuid = resolve("MIG-11111111-2222-3333-4444-555555555555");
   EXPECT_EQ(indices(by_uuid), Order{1});
   ASSERT_EQ(by_uuid.order.size(), 1U);
+  EXPECT_EQ(by_uuid.order[0].slices, std::vector<std::size_t>{0});
   EXPECT_TRUE(by_uuid.order[0].mig_slice);
   ASSERT_EQ(by_uuid.warnings.size(), 1U);
   EXPECT_EQ(by_uuid.warnings[0].code, "mig-shared");

@@ -71,6 +71,60 @@ TEST(Registry, SensorNamesAreUnique) {
   }
 }
 
+// An AMD card at 285 W and an Intel card with a counter.
+void add_other_gpus(const TempDir& dir) {
+  dir.write("/sys/class/drm/card0/device/uevent", "DRIVER=amdgpu\nPCI_ID=1002:740C\nPCI_SLOT_NAME=0000:03:00.0\n");
+  dir.write("/sys/class/drm/card0/device/hwmon/hwmon1/name", "amdgpu\n");
+  dir.write("/sys/class/drm/card0/device/hwmon/hwmon1/power1_average", "285000000\n");
+  dir.write("/sys/class/drm/card1/device/uevent", "DRIVER=xe\nPCI_ID=8086:E20B\nPCI_SLOT_NAME=0000:04:00.0\n");
+  dir.write("/sys/class/drm/card1/device/hwmon/hwmon2/name", "xe\n");
+  dir.write("/sys/class/drm/card1/device/hwmon/hwmon2/energy1_input", "1000000\n");
+}
+
+std::vector<std::string> gpu_domains(const Discovery& found) {
+  std::set<std::string> domains;
+  for (const auto& sensor : found.sensors)
+    for (const auto& channel : sensor->info().channels)
+      if (channel.scope == Scope::gpu && channel.method) domains.insert(channel.domain + " " + channel.device);
+  return {domains.begin(), domains.end()};
+}
+
+TEST(Registry, GpusOfSeveralDriversAreNumberedOn) {
+  TempDir dir;
+  add_other_gpus(dir);
+  auto search = SensorSearch::begin(empty_host(dir), {});
+  ASSERT_TRUE(search);
+  auto found = search->quick();
+  ASSERT_TRUE(found);
+  EXPECT_THAT(gpu_domains(*found), testing::ElementsAre("gpu/0 PCI-0000:03:00.0", "gpu/1 PCI-0000:04:00.0"))
+      << "without an NVIDIA driver they are there at once";
+  search->finish(*found);
+  ASSERT_EQ(found->node.gpus.size(), 2u);
+  EXPECT_EQ(found->node.gpus[1].index, 1);
+}
+
+TEST(Registry, NvidiaKeepsItsNumbers) {
+  TempDir dir;
+  add_other_gpus(dir);
+  dir.write("/sys/module/nvidia/version", "580.159.04\n");
+  auto host = empty_host(dir);
+  host.load = [](const std::string& name) { return Library::open(name.starts_with("libnvidia") ? FAKE_NVML : name); };
+  auto search = SensorSearch::begin(host, {});
+  ASSERT_TRUE(search);
+  auto found = search->quick();
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(gpu_domains(*found).empty()) << "they wait for NVIDIA's numbers";
+  search->finish(*found);
+  EXPECT_THAT(gpu_domains(*found), testing::ElementsAre("gpu/0 GPU-00000000-0000-0000-0000-000000000000",
+                                                        "gpu/1 PCI-0000:03:00.0", "gpu/2 PCI-0000:04:00.0"));
+  std::set<std::string> names;
+  for (const auto& sensor : found->sensors) EXPECT_TRUE(names.insert(sensor->info().name).second);
+  EXPECT_TRUE(names.contains("gpu1"));
+  EXPECT_TRUE(names.contains("gpu2"));
+  ASSERT_EQ(found->node.gpus.size(), 3u);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(found->node.gpus[static_cast<std::size_t>(i)].index, i);
+}
+
 TEST(Registry, ALibraryThatHangsAtLoadIsLeftOut) {
   TempDir dir;
   auto released = std::make_shared<StopSignal>();

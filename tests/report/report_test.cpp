@@ -404,5 +404,25 @@ TEST(Csv, F111_NoDecimalCommaWhateverTheHostSet) {
   EXPECT_THAT(text, HasSubstr("1.235 MJ"));
 }
 
+TEST(Report, SharesAreShownWhereOthersWereSeen) {
+  auto s = small_run();
+  s.nodes[0].attributions = {{"gpu/0", "sm_share", 750.0, 450, 850, Sharing::shared, ""},
+                             {"gpu/1", "sm_share", std::nullopt, 0, 1000, Sharing::unknown, "some could not be told"},
+                             {"gpu/2", "mig_slices", std::nullopt, 57, 657, Sharing::shared, "why"},
+                             {"package/0", "cpu_time", 10.0, 5, 20, Sharing::alone, ""}};
+  const auto text = render_text({}, s, {});
+  EXPECT_THAT(text, HasSubstr("gpu/0 is shared: this command's part by sm_share is about 750 J (450 J to 850 J)"));
+  EXPECT_THAT(text, HasSubstr("gpu/2 is shared: this command's part by mig_slices is 57 J to 657 J; why"));
+  EXPECT_THAT(text, Not(HasSubstr("gpu/1 is")));
+  EXPECT_THAT(text, Not(HasSubstr("cpu_time")));
+  const auto j = json::parse(summary_json(s))["nodes"][0]["attributions"];
+  ASSERT_EQ(j.size(), 4u) << "the file has them all";
+  EXPECT_EQ(j[0]["energy_j"], 750.0);
+  EXPECT_EQ(j[0]["sharing"], "shared");
+  EXPECT_TRUE(j[1]["energy_j"].is_null());
+  EXPECT_EQ(j[1]["upper_j"], 1000.0);
+  EXPECT_EQ(j[1]["sharing"], "unknown");
+}
+
 }  // namespace
 }  // namespace ergometer::test

@@ -82,6 +82,7 @@ Node full_node() {
   gpu.mig = true;
   gpu.state = "lost";
   gpu.note = "x";
+  gpu.slices = {{"MIG-a", 1, 2, 14.0, {}, true}};
   n.gpus = {GpuInfo{}, gpu};
   n.versions = {{"nvidia-driver", "580.159.04"}};
   Channel c;
@@ -141,6 +142,13 @@ TEST(RunJson, NodeThereAndBack) {
   EXPECT_EQ(back->sensors[0].channels[1].method, std::nullopt);
   EXPECT_EQ(back->gpus.at(1).max_power_limit_w, 701);
   EXPECT_EQ(back->gpus[1].ordinal, 3);
+  ASSERT_EQ(back->gpus[1].slices.size(), 1u);
+  EXPECT_EQ(back->gpus[1].slices[0].uuid, "MIG-a");
+  EXPECT_EQ(back->gpus[1].slices[0].gpu_instance, 1);
+  EXPECT_EQ(back->gpus[1].slices[0].compute_instance, 2);
+  EXPECT_EQ(back->gpus[1].slices[0].multiprocessors, 14.0);
+  EXPECT_EQ(back->gpus[1].slices[0].memory_bytes, std::nullopt);
+  EXPECT_TRUE(back->gpus[1].slices[0].visible);
   EXPECT_EQ(back->gpus[0].ordinal, std::nullopt);
   EXPECT_EQ(back->cpu.quota_cpus, 3.5);
   EXPECT_EQ(back->absences.at(0).remedy, "sudo chmod a+r");

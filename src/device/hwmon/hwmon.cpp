@@ -190,6 +190,11 @@ std::vector<Attribute> attributes_of(const fs::path& hwmon, const std::string& c
   return found;
 }
 
+// Chips that a backend of their own reads.
+bool has_own_backend(std::string_view chip) {
+  return chip == "amdgpu" || chip == "xe" || chip.starts_with("i915") || chip == "ina3221";
+}
+
 bool is_grace(const std::vector<Attribute>& attributes) {
   return std::ranges::any_of(attributes, [](const Attribute& a) { return a.channel.column.ends_with("_power_w"); });
 }
@@ -213,6 +218,7 @@ std::vector<Chip> collect_chips(const Host& host, Nanos wanted, Denied& denied, 
     const auto hwmon = top / entry;
     auto name = text_of(hwmon / "name");
     if (name.empty()) name = text_of(hwmon / "device" / "name");
+    if (has_own_backend(name)) continue;
     auto attributes = name.empty() ? std::vector<Attribute>{} : attributes_of(hwmon, name, denied, out);
     if (attributes.empty()) continue;
     if (is_grace(attributes)) {

@@ -83,11 +83,24 @@ std::vector<MigInstance> slices_of(const Api& api, Device device, int parent) {
   for (unsigned i = 0; i < std::min(count, 64U); ++i) {
     Device slice = nullptr;
     if (api.mig_device(device, i, &slice) != Return::success) continue;
-    MigInstance instance{text_of(api.uuid, slice), parent, 0, 0};
+    MigInstance instance{text_of(api.uuid, slice), parent, 0, 0, {}, {}};
     if (api.gpu_instance) api.gpu_instance(slice, &instance.gpu_instance);
     if (api.compute_instance) api.compute_instance(slice, &instance.compute_instance);
+    DeviceAttributes size{};
+    if (api.attributes && api.attributes(slice, &size) == Return::success) {
+      instance.multiprocessors = size.multiprocessors;
+      instance.memory_bytes = static_cast<double>(size.memory_mb) * 1024 * 1024;
+    }
     slices.push_back(std::move(instance));
   }
+  return slices;
+}
+
+std::vector<MigSlice> describe_slices(const std::vector<MigInstance>& instances) {
+  std::vector<MigSlice> slices;
+  for (const auto& i : instances)
+    slices.push_back({i.uuid, static_cast<int>(i.gpu_instance), static_cast<int>(i.compute_instance), i.multiprocessors,
+                      i.memory_bytes, false});
   return slices;
 }
 
@@ -181,7 +194,7 @@ void lose(GpuParts& parts, Return code) {
 }
 
 void build_sensors(const std::shared_ptr<Driver>& driver, const Driver::Access& access, GpuFacts& facts,
-                   GpuParts& parts, std::optional<Nanos> interval) {
+                   GpuParts& parts, const ProbeOptions& options) {
   auto fast = fast_queries(facts, access);
   auto energy = energy_queries(facts, access);
   auto slow = slow_queries(facts, access);
@@ -203,12 +216,13 @@ void build_sensors(const std::shared_ptr<Driver>& driver, const Driver::Access& 
   }
   // The counter costs 3 to 16 ms a read, so it is read rarely where the samples already tell the energy of every
   // region.
-  const Nanos energy_interval = power.empty() ? seconds(1) : seconds(5);
+  const Nanos energy_interval =
+      options.dense && options.interval ? *options.interval : power.empty() ? seconds(1) : seconds(5);
   // Without the samples the gauges give the power; with them they tell what changes more slowly (NVML averages its
-  // utilisation over 1/6 to 1 s), at half the cost.
-  // Then they also share one thread for all GPUs: a GPU that blocks delays gauges, never energy.
-  const char* gauge_thread = power.empty() ? "" : "nvml-gauges";
-  const Nanos gauge_interval = interval.value_or(power.empty() ? milliseconds(100) : milliseconds(200));
+  // utilisation over 1/6 to 1 s), at half the cost;
+  // then they also share one thread for all GPUs: a GPU that blocks delays gauges, never energy.
+  const char* gauge_thread = power.empty() || options.dense ? "" : "nvml-gauges";
+  const Nanos gauge_interval = options.interval.value_or(power.empty() ? milliseconds(100) : milliseconds(200));
   const bool measurable = !power.empty() || !energy.empty() || measures_power(fast);
 
   Builder builder(driver, parts);
@@ -227,7 +241,7 @@ void build_sensors(const std::shared_ptr<Driver>& driver, const Driver::Access& 
 
 }  // namespace
 
-GpuParts probe_gpu(const std::shared_ptr<Driver>& driver, int index, std::optional<Nanos> interval) {
+GpuParts probe_gpu(const std::shared_ptr<Driver>& driver, int index, const ProbeOptions& options) {
   GpuParts parts;
   parts.info.index = index;
   parts.gpu = std::make_shared<Gpu>();
@@ -245,11 +259,15 @@ GpuParts probe_gpu(const std::shared_ptr<Driver>& driver, int index, std::option
   facts.info.index = index;
   facts.info.uuid = text_of(api.uuid, device);
   facts.domain = fmt::format("gpu/{}", index);
+  facts.processes = options.processes;
   describe(facts, api, device);
   parts.info = facts.info;
   parts.gpu->uuid = facts.info.uuid;
   parts.gpu->handle = device;
-  if (facts.info.mig) parts.slices = slices_of(api, device, index);
+  if (facts.info.mig) {
+    parts.slices = slices_of(api, device, index);
+    parts.info.slices = facts.info.slices = describe_slices(parts.slices);
+  }
 
   const auto access = driver->access(*parts.gpu);
   if (!access) {
@@ -264,7 +282,7 @@ GpuParts probe_gpu(const std::shared_ptr<Driver>& driver, int index, std::option
       return parts;
     }
   }
-  build_sensors(driver, *access, facts, parts, interval);
+  build_sensors(driver, *access, facts, parts, options);
   return parts;
 }
 

@@ -25,13 +25,13 @@ struct Board {
   std::size_t answered = 0;
 };
 
-std::vector<GpuParts> probe_all(const std::shared_ptr<Driver>& driver, unsigned count, std::optional<Nanos> interval,
+std::vector<GpuParts> probe_all(const std::shared_ptr<Driver>& driver, unsigned count, const ProbeOptions& options,
                                 std::chrono::steady_clock::time_point deadline) {
   const auto board = std::make_shared<Board>();
   board->parts.resize(count);
   for (unsigned i = 0; i < count; ++i)
-    std::thread([board, own = driver, i, interval]() mutable {
-      auto parts = probe_gpu(own, static_cast<int>(i), interval);
+    std::thread([board, own = driver, i, options]() mutable {
+      auto parts = probe_gpu(own, static_cast<int>(i), options);
       own.reset();  // whoever waits for the answer may expect to be the last owner
       const std::lock_guard lock(board->mutex);
       board->parts[i] = std::move(parts);
@@ -56,6 +56,10 @@ void note_versions(const Api& api, Node& node) {
     node.versions["cuda"] = fmt::format("{}.{}", cuda / 1000, cuda % 1000 / 10);
 }
 
+void mark_slice(GpuInfo& info, const MigInstance& visible) {
+  for (auto& slice : info.slices) slice.visible |= slice.uuid == visible.uuid;
+}
+
 void mark_visible(const Host& host, const DiscoverOptions& options, std::vector<GpuParts>& gpus, Discovery& out) {
   std::vector<VisibleCandidate> candidates;
   std::vector<MigInstance> slices;
@@ -72,6 +76,7 @@ void mark_visible(const Host& host, const DiscoverOptions& options, std::vector<
     GpuInfo& info = gpus[static_cast<std::size_t>(entry.index)].info;
     info.visible = true;
     if (visibility.ordinals_certain) info.ordinal = static_cast<int>(ordinal);
+    for (const auto slice : entry.slices) mark_slice(info, slices[slice]);
     if (entry.mig_slice) info.note = "the command uses a MIG slice; energy is of the whole GPU, shared with others";
   }
   std::move(visibility.warnings.begin(), visibility.warnings.end(), std::back_inserter(out.warnings));
@@ -97,7 +102,8 @@ void discover_nvml(const Host& host, const DiscoverOptions& options, Discovery& 
     return add_absence(out, {ErrorCode::not_found, "the NVIDIA driver lists no GPU",
                              "a container or job needs access to a GPU (--gpus, --gres=gpu:1)"});
 
-  auto gpus = probe_all(*driver, count, options.interval, deadline);
+  const ProbeOptions probe{options.interval, options.dense, view_processes(host.root, options.root_pid)};
+  auto gpus = probe_all(*driver, count, probe, deadline);
   mark_visible(host, options, gpus, out);
   for (auto& gpu : gpus) {
     if (!gpu.sensors.empty()) (*driver)->watch(gpu.gpu);

@@ -115,6 +115,13 @@ struct ProcessUtilization {  // nvmlProcessUtilizationSample_t, percent
 };
 static_assert(sizeof(ProcessUtilization) == 32);
 
+struct DeviceAttributes {  // nvmlDeviceAttributes_t, of a MIG slice
+  std::uint32_t multiprocessors, copy_engines, decoders, encoders, jpeg_engines, ofa_engines;
+  std::uint32_t gpu_slices, compute_slices;
+  std::uint64_t memory_mb;  // MiB
+};
+static_assert(sizeof(DeviceAttributes) == 40);
+
 struct GpmMetric {  // nvmlGpmMetric_t
   std::uint32_t id;
   Return status;

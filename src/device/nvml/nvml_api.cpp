@@ -75,11 +75,13 @@ Result<Api> load_api(const Host& host, const std::string& path) {
   find(lib, api.mig_device, {"nvmlDeviceGetMigDeviceHandleByIndex"});
   find(lib, api.gpu_instance, {"nvmlDeviceGetGpuInstanceId"});
   find(lib, api.compute_instance, {"nvmlDeviceGetComputeInstanceId"});
+  find(lib, api.attributes, {"nvmlDeviceGetAttributes_v2"});
 
   find(lib, api.gpm_support, {"nvmlGpmQueryDeviceSupport"});
   find(lib, api.gpm_alloc, {"nvmlGpmSampleAlloc"});
   find(lib, api.gpm_free, {"nvmlGpmSampleFree"});
   find(lib, api.gpm_sample, {"nvmlGpmSampleGet"});
+  find(lib, api.gpm_mig_sample, {"nvmlGpmMigSampleGet"});
   find(lib, api.gpm_metrics, {"nvmlGpmMetricsGet"});
   return api;
 }

@@ -52,11 +52,13 @@ struct Api {
   Return (*mig_device)(Device, unsigned, Device*) = nullptr;
   Return (*gpu_instance)(Device, unsigned*) = nullptr;
   Return (*compute_instance)(Device, unsigned*) = nullptr;
+  Return (*attributes)(Device, DeviceAttributes*) = nullptr;  // of a slice
 
   Return (*gpm_support)(Device, GpmSupport*) = nullptr;
   Return (*gpm_alloc)(GpmSample*) = nullptr;
   Return (*gpm_free)(GpmSample) = nullptr;
   Return (*gpm_sample)(Device, GpmSample) = nullptr;
+  Return (*gpm_mig_sample)(Device, unsigned gpu_instance, GpmSample) = nullptr;
   Return (*gpm_metrics)(GpmRequest*) = nullptr;
 };
 

@@ -10,6 +10,7 @@
 
 #include "device/nvml/checks.hpp"
 #include "device/nvml/driver.hpp"
+#include "device/process_view.hpp"
 #include "device/sensor.hpp"
 
 namespace ergometer::nvml {
@@ -39,6 +40,7 @@ struct GpuFacts {
     std::optional<Nanos> window, instant_window, period;
     std::string note;
   } power;
+  ProcessView processes;  // whose a process is
 };
 
 // The behaviour of the power readings by architecture (Yang et al. 2023, arXiv:2312.02741, and the driver's notes).

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "base/number.hpp"
 #include "device/nvml/query.hpp"
@@ -126,66 +128,119 @@ Query clock_event_reasons(const GpuFacts& gpu, const Api& api) {
 
 // --- Processes ----------------------------------------------------------------------------------------------------
 
+// Calls `ask` with room for what it wants to tell: the list can grow between two calls, so a few times.
+template <class Record, class Ask>
+Return fill_list(std::vector<Record>& list, unsigned& count, const Ask& ask) {
+  Return code = Return::insufficient_size;
+  count = 0;
+  for (int attempt = 0; attempt < 4 && code == Return::insufficient_size; ++attempt) {
+    if (count >= list.size()) list.resize(std::min<std::size_t>(count + 64, 1 << 16));
+    count = static_cast<unsigned>(list.size());
+    code = ask(list.data(), &count);
+  }
+  count = std::min(count, static_cast<unsigned>(list.size()));
+  return code;
+}
+
 Query processes(const GpuFacts& gpu, const Api& api) {
-  Channel memory = gpu_channel(gpu, "process_memory_bytes", Quantity::bytes, "B");
-  memory.note = "sum over compute processes; missing if the driver does not tell it for one of them";
+  const auto count_channel = [&](const char* column, const char* note) {
+    Channel channel = gpu_channel(gpu, column, Quantity::count, "");
+    channel.note = note;
+    return channel;
+  };
+  const auto bytes_channel = [&](const char* column, const char* note) {
+    Channel channel = gpu_channel(gpu, column, Quantity::bytes, "B");
+    channel.note = note;
+    return channel;
+  };
   return {"process list",
-          {gpu_channel(gpu, "process_count", Quantity::count, ""), std::move(memory)},
-          [ask = api.compute_processes, list = std::vector<ProcessInfo>(64)](const Driver::Access& a, Cells& cells,
-                                                                             std::size_t first, Readings&) mutable {
+          {count_channel("process_count", "compute processes"),
+           bytes_channel("process_memory_bytes",
+                         "sum over compute processes; missing if the driver does not tell it for one of them"),
+           count_channel("tree_process_count", "of the measured command"),
+           count_channel("foreign_process_count", "of others"),
+           count_channel("unattributed_process_count", "whose owner cannot be told here"),
+           bytes_channel("unattributed_memory_bytes", "of processes whose owner cannot be told here")},
+          [ask = api.compute_processes, view = gpu.processes, list = std::vector<ProcessInfo>(64)](
+              const Driver::Access& a, Cells& cells, std::size_t first, Readings&) mutable {
             unsigned count = 0;
-            Return code = Return::insufficient_size;
-            // The list can grow between two calls: ask again a few times with the room that was asked for.
-            for (int attempt = 0; attempt < 4 && code == Return::insufficient_size; ++attempt) {
-              if (count >= list.size()) list.resize(std::min<std::size_t>(count + 64, 1 << 16));
-              count = static_cast<unsigned>(list.size());
-              code = ask(a.device, &count, list.data());
-            }
+            const Return code =
+                fill_list(list, count, [&](ProcessInfo* out, unsigned* n) { return ask(a.device, n, out); });
             if (code != Return::success) return code;
-            count = std::min(count, static_cast<unsigned>(list.size()));
-            cells.put(first, count, kNoLimit);
-            std::uint64_t bytes = 0;
+            std::array<unsigned, 3> owners{};
+            std::optional<std::uint64_t> all = 0, unattributed = 0;
+            const auto add = [](std::optional<std::uint64_t>& sum, std::uint64_t bytes) {
+              // One unknown part makes the sum unknown.
+              sum = sum && !is_blank(bytes) ? std::optional(*sum + bytes) : std::nullopt;
+            };
             for (unsigned i = 0; i < count; ++i) {
-              if (is_blank(list[i].used_memory)) return code;  // one unknown part makes the sum unknown
-              bytes += list[i].used_memory;
+              const Owner owner = owner_of(view, static_cast<int>(list[i].pid));
+              ++owners[static_cast<std::size_t>(owner)];
+              add(all, list[i].used_memory);
+              if (owner == Owner::unknown) add(unattributed, list[i].used_memory);
             }
-            cells.put(first + 1, static_cast<double>(bytes), kNoLimit);
+            cells.put(first, count, kNoLimit);
+            if (all) cells.put(first + 1, static_cast<double>(*all), kNoLimit);
+            for (std::size_t i = 0; i < owners.size(); ++i) cells.put(first + 2 + i, owners[i], kNoLimit);
+            if (unattributed) cells.put(first + 5, static_cast<double>(*unattributed), kNoLimit);
             return code;
           }};
 }
 
+// What a process does, by owner: all, the command's, others'. What is in neither of the last two is unattributed.
 Query process_utilisation(const GpuFacts& gpu, const Api& api) {
-  Channel channel = gpu_channel(gpu, "process_active_ratio", Quantity::ratio, "1");
-  channel.note = "share of time in which kernels of any compute process ran, summed over processes";
-  return {"process utilisation",
-          {std::move(channel)},
-          [ask = api.process_utilization, since = std::uint64_t{0}, list = std::vector<ProcessUtilization>(128)](
-              const Driver::Access& a, Cells& cells, std::size_t first, Readings&) mutable {
-            unsigned count = 0;
-            Return code = Return::insufficient_size;
-            for (int attempt = 0; attempt < 4 && code == Return::insufficient_size; ++attempt) {
-              if (count >= list.size()) list.resize(std::min<std::size_t>(count + 64, 1 << 16));
-              count = static_cast<unsigned>(list.size());
-              code = ask(a.device, list.data(), &count, since);
-            }
-            if (code != Return::success) return code;
-            std::map<unsigned, ProcessUtilization> newest;
-            for (unsigned i = 0; i < std::min(count, static_cast<unsigned>(list.size())); ++i) {
-              since = std::max(since, list[i].timestamp_us);
-              auto& seen = newest[list[i].pid];
-              if (list[i].timestamp_us >= seen.timestamp_us) seen = list[i];
-            }
-            double sum = 0;
-            for (const auto& [pid, sample] : newest) {
-              if (sample.sm > 100) {
-                cells.reject(first, fmt::format("{} % for one process", sample.sm));
-                return code;
-              }
-              sum += sample.sm;
-            }
-            if (!newest.empty()) cells.put(first, sum / 100.0, kNoLimit);
-            return code;
-          }};
+  static constexpr std::array<std::pair<const char*, const char*>, 6> columns{{
+      {"process_active_ratio", "share of time in which kernels of any compute process ran, summed over processes"},
+      {"tree_active_ratio", "of processes of the measured command"},
+      {"foreign_active_ratio", "of processes of others"},
+      {"process_memory_active_ratio", "share of time in which memory was read or written, summed over processes"},
+      {"tree_memory_active_ratio", "of processes of the measured command"},
+      {"foreign_memory_active_ratio", "of processes of others"},
+  }};
+  Query query;
+  query.what = "process utilisation";
+  for (const auto& [column, note] : columns) {
+    Channel channel = gpu_channel(gpu, column, Quantity::ratio, "1");
+    channel.note = note;
+    query.channels.push_back(std::move(channel));
+  }
+  query.ask = [ask = api.process_utilization, view = gpu.processes, since = std::uint64_t{0},
+               list = std::vector<ProcessUtilization>(128)](const Driver::Access& a, Cells& cells, std::size_t first,
+                                                            Readings&) mutable {
+    unsigned count = 0;
+    const Return code =
+        fill_list(list, count, [&](ProcessUtilization* out, unsigned* n) { return ask(a.device, out, n, since); });
+    if (code != Return::success) return code;
+    std::map<unsigned, ProcessUtilization> newest;
+    for (unsigned i = 0; i < count; ++i) {
+      since = std::max(since, list[i].timestamp_us);
+      auto& seen = newest[list[i].pid];
+      if (list[i].timestamp_us >= seen.timestamp_us) seen = list[i];
+    }
+    if (newest.empty()) return code;
+    double sm[3] = {}, memory[3] = {};
+    for (const auto& [pid, sample] : newest) {
+      if (sample.sm > 100 || sample.memory > 100) {
+        const auto worst = std::max(sample.sm, sample.memory);
+        for (std::size_t i = 0; i < columns.size(); ++i)
+          cells.reject(first + i, fmt::format("{} % for one process", worst));
+        return code;
+      }
+      const auto owner = static_cast<std::size_t>(owner_of(view, static_cast<int>(pid)));
+      sm[owner] += sample.sm / 100.0;
+      memory[owner] += sample.memory / 100.0;
+    }
+    constexpr auto tree = static_cast<std::size_t>(Owner::tree), foreign = static_cast<std::size_t>(Owner::foreign);
+    const auto put = [&](std::size_t at, const double(&by_owner)[3]) {
+      cells.put(first + at, by_owner[0] + by_owner[1] + by_owner[2], kNoLimit);
+      cells.put(first + at + 1, by_owner[tree], kNoLimit);
+      cells.put(first + at + 2, by_owner[foreign], kNoLimit);
+    };
+    put(0, sm);
+    put(3, memory);
+    return code;
+  };
+  return query;
 }
 
 Query mig_mode(const GpuFacts& gpu, const Api& api) {
@@ -226,7 +281,9 @@ bool is_traffic(GpmId id) { return id >= kGpmPcieTx; }
 // Two samples, of which the older is the start of the next interval.
 class GpmWindow {
  public:
-  explicit GpmWindow(std::shared_ptr<Driver> driver) : driver_(std::move(driver)) {}
+  // `instance`: the GPU instance of a MIG slice; unset: the whole GPU.
+  GpmWindow(std::shared_ptr<Driver> driver, std::vector<GpmColumn> columns, std::optional<unsigned> instance)
+      : driver_(std::move(driver)), columns_(std::move(columns)), instance_(instance) {}
   ~GpmWindow() { release(); }
   GpmWindow(const GpmWindow&) = delete;
   GpmWindow& operator=(const GpmWindow&) = delete;
@@ -244,9 +301,11 @@ class GpmWindow {
     for (GpmSample* sample : {&older_, &newer_})
       if (!*sample)
         if (const Return code = a.api->gpm_alloc(sample); code != Return::success) return code;
-    if (const Return code = a.api->gpm_sample(a.device, newer_); code != Return::success) {
+    const Return taken =
+        instance_ ? a.api->gpm_mig_sample(a.device, *instance_, newer_) : a.api->gpm_sample(a.device, newer_);
+    if (taken != Return::success) {
       primed_ = false;
-      return code;
+      return taken;
     }
     const Return code = primed_ ? metrics(*a.api, cells, first) : Return::success;
     std::swap(older_, newer_);
@@ -260,13 +319,13 @@ class GpmWindow {
     std::fill(buffer_.begin(), buffer_.end(), 0);
     auto* request = reinterpret_cast<GpmRequest*>(buffer_.data());
     auto* metrics = reinterpret_cast<GpmMetric*>(request + 1);
-    *request = {1, static_cast<std::uint32_t>(std::size(kGpmColumns)), older_, newer_};
-    for (std::size_t i = 0; i < std::size(kGpmColumns); ++i) metrics[i].id = kGpmColumns[i].id;
+    *request = {1, static_cast<std::uint32_t>(columns_.size()), older_, newer_};
+    for (std::size_t i = 0; i < columns_.size(); ++i) metrics[i].id = columns_[i].id;
     if (const Return code = api.gpm_metrics(request); code != Return::success) return code;
-    for (std::size_t i = 0; i < std::size(kGpmColumns); ++i) {
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
       if (metrics[i].status != Return::success) continue;
       // The driver divides two counters and may end a hair above 100 %.
-      if (is_traffic(kGpmColumns[i].id))
+      if (is_traffic(columns_[i].id))
         cells.put(first + i, metrics[i].value * kMebi, 1e14);
       else
         cells.put(first + i, metrics[i].value / 100.0, 1.01);
@@ -282,6 +341,8 @@ class GpmWindow {
   }
 
   std::shared_ptr<Driver> driver_;
+  std::vector<GpmColumn> columns_;
+  std::optional<unsigned> instance_;
   GpmSample older_ = nullptr, newer_ = nullptr;
   bool primed_ = false;
   MonoTime older_time_;
@@ -299,8 +360,28 @@ Query gpm(const GpuFacts& gpu, std::shared_ptr<Driver> driver) {
     channel.note = metric.note;
     query.channels.push_back(std::move(channel));
   }
-  query.ask = [window = std::make_shared<GpmWindow>(std::move(driver))](const Driver::Access& a, Cells& cells,
-                                                                        std::size_t first, Readings&) {
+  query.ask = [window = std::make_shared<GpmWindow>(
+                   std::move(driver), std::vector<GpmColumn>(std::begin(kGpmColumns), std::end(kGpmColumns)),
+                   std::nullopt)](const Driver::Access& a, Cells& cells, std::size_t first, Readings&) {
+    return window->read(a, cells, first);
+  };
+  return query;
+}
+
+// What one GPU instance of a GPU that is cut into slices does, of its own part.
+Query slice_activity(const GpuFacts& gpu, std::shared_ptr<Driver> driver, unsigned instance) {
+  const std::vector<GpmColumn> columns{
+      {kGpmSmActive, "sm_active_ratio", "share of time with a warp resident, mean over the slice's multiprocessors"},
+      {kGpmDram, "dram_active_ratio", "memory traffic of the slice's maximum"}};
+  Query query;
+  query.what = fmt::format("activity of MIG instance {}", instance);
+  for (const auto& metric : columns) {
+    Channel channel = gpu_channel(gpu, fmt::format("mig{}_{}", instance, metric.column), Quantity::ratio, "1");
+    channel.note = metric.note;
+    query.channels.push_back(std::move(channel));
+  }
+  query.ask = [window = std::make_shared<GpmWindow>(std::move(driver), columns, instance)](
+                  const Driver::Access& a, Cells& cells, std::size_t first, Readings&) {
     return window->read(a, cells, first);
   };
   return query;
@@ -331,7 +412,12 @@ std::vector<Query> slow_queries(const GpuFacts& gpu, const Driver::Access& acces
 
 std::vector<Query> activity_queries(const GpuFacts& gpu, std::shared_ptr<Driver> driver, const Driver::Access& access) {
   std::vector<Query> queries;
-  if (supports_gpm(access)) queries.push_back(gpm(gpu, std::move(driver)));
+  if (!supports_gpm(access)) return queries;
+  queries.push_back(gpm(gpu, driver));
+  if (!access.api->gpm_mig_sample) return queries;
+  std::set<int> instances;
+  for (const auto& slice : gpu.info.slices) instances.insert(slice.gpu_instance);
+  for (const int instance : instances) queries.push_back(slice_activity(gpu, driver, static_cast<unsigned>(instance)));
   return queries;
 }
 

@@ -43,6 +43,7 @@ struct Target {
   int index = 0;
   std::string key;  // what must not occur twice
   bool mig_slice = false;
+  std::optional<std::size_t> slice;  // position of that slice, where it is listed
 };
 
 // "MIG-GPU-<uuid>/<gpu instance>/<compute instance>", the older form.
@@ -53,13 +54,15 @@ std::optional<Target> old_mig_target(std::string_view entry, const std::vector<V
   const auto gpu_instance = parse_uint(parts[1]), compute_instance = parse_uint(parts[2]);
   const auto* gpu = by_uuid(gpus, parts[0]);
   if (!gpu || !gpu_instance || !compute_instance) return std::nullopt;
-  const bool listed = std::any_of(slices.begin(), slices.end(), [&](const MigInstance& slice) {
+  const auto listed = std::find_if(slices.begin(), slices.end(), [&](const MigInstance& slice) {
     return slice.parent == gpu->index && slice.gpu_instance == *gpu_instance &&
            slice.compute_instance == *compute_instance;
   });
   const bool any = std::any_of(slices.begin(), slices.end(), [&](const auto& s) { return s.parent == gpu->index; });
-  if (any && !listed) return std::nullopt;
-  return Target{gpu->index, std::string(entry), true};
+  if (any && listed == slices.end()) return std::nullopt;
+  Target target{gpu->index, std::string(entry), true, std::nullopt};
+  if (any) target.slice = static_cast<std::size_t>(listed - slices.begin());
+  return target;
 }
 
 std::optional<Target> target_of(std::string_view entry, const std::vector<VisibleCandidate>& gpus,
@@ -67,27 +70,29 @@ std::optional<Target> target_of(std::string_view entry, const std::vector<Visibl
   if (const auto number = parse_int(entry)) {
     if (*number < 0 || *number >= static_cast<std::int64_t>(gpus.size())) return std::nullopt;
     const auto& gpu = gpus[static_cast<std::size_t>(*number)];
-    return Target{gpu.index, fmt::format("#{}", gpu.index), false};
+    return Target{gpu.index, fmt::format("#{}", gpu.index), false, std::nullopt};
   }
   if (entry.starts_with("MIG-GPU-")) return old_mig_target(entry, gpus, slices);
   if (entry.starts_with("MIG-")) {
     const auto* slice = by_uuid(slices, entry);
     if (!slice) return std::nullopt;
-    return Target{slice->parent, slice->uuid, true};
+    return Target{slice->parent, slice->uuid, true, static_cast<std::size_t>(slice - slices.data())};
   }
   if (!entry.starts_with("GPU-")) return std::nullopt;
   const auto* gpu = by_uuid(gpus, entry);
   if (!gpu) return std::nullopt;
-  return Target{gpu->index, fmt::format("#{}", gpu->index), false};
+  return Target{gpu->index, fmt::format("#{}", gpu->index), false, std::nullopt};
 }
 
 void warn(Visibility& out, std::string message, std::string remedy) {
   out.warnings.push_back({"cuda-visible-devices", std::move(message), std::move(remedy)});
 }
 
-void add(Visibility& out, int index, bool mig_slice) {
+void add(Visibility& out, int index, bool mig_slice, std::optional<std::size_t> slice = std::nullopt) {
   const auto same = [&](const Visibility::Entry& entry) { return entry.index == index; };
-  if (std::none_of(out.order.begin(), out.order.end(), same)) out.order.push_back({index, mig_slice});
+  auto entry = std::find_if(out.order.begin(), out.order.end(), same);
+  if (entry == out.order.end()) entry = out.order.insert(entry, {index, mig_slice, {}});
+  if (slice) entry->slices.push_back(*slice);
 }
 
 void take_cuda_answer(Visibility& out, const std::vector<VisibleCandidate>& gpus, const CudaDevices& cuda) {
@@ -124,7 +129,7 @@ void parse_list(Visibility& out, const std::string& list, const std::vector<Visi
            "name each GPU once");
       return;
     }
-    add(out, target->index, target->mig_slice);
+    add(out, target->index, target->mig_slice, target->slice);
   }
 }
 
@@ -160,7 +165,7 @@ Visibility resolve_visibility(const Environment& environment, const std::vector<
     return out;
   }
   if (!list) {
-    for (const auto& gpu : gpus) out.order.push_back({gpu.index, false});
+    for (const auto& gpu : gpus) out.order.push_back({gpu.index, false, {}});
     out.ordinals_certain = gpus.empty() || same_models(gpus) || variable(environment, kOrder) == "PCI_BUS_ID";
     return out;
   }

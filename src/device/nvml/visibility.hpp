@@ -24,12 +24,14 @@ struct MigInstance {
   std::string uuid;  // "MIG-..."
   int parent = 0;    // index of its GPU
   unsigned gpu_instance = 0, compute_instance = 0;
+  std::optional<double> multiprocessors, memory_bytes;  // its part of the GPU, where the driver tells
 };
 
 struct Visibility {
   struct Entry {
-    int index = 0;           // NVML index of the whole GPU
-    bool mig_slice = false;  // only a slice of it was given to the command
+    int index = 0;                    // NVML index of the whole GPU
+    bool mig_slice = false;           // only a slice of it was given to the command
+    std::vector<std::size_t> slices;  // those slices, as positions in the list given; none if it does not say
   };
   std::vector<Entry> order;      // by CUDA ordinal; each GPU once
   bool ordinals_certain = true;  // false: which GPU has which ordinal is not known

@@ -222,17 +222,22 @@ NVML_CALL nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned* count
 NVML_CALL nvmlDeviceGetProcessUtilization(Device device, ProcessUtilization* out, unsigned* count, std::uint64_t) {
   const Call call("nvmlDeviceGetProcessUtilization", device);
   if (call.failed()) return call.code;
-  if (*count < 1 || !out) {
-    *count = 1;
-    return Return::insufficient_size;
+  const auto now_us = static_cast<std::uint64_t>(wall_of(state()) / 1000);
+  std::vector<ProcessUtilization> samples;
+  for (const auto& process : call.gpu->processes)
+    if (process.active) samples.push_back({process.pid, now_us, process.sm, process.memory, 0, 0});
+  if (samples.empty()) {
+    const unsigned pid = call.gpu->processes.empty() ? 4242 : call.gpu->processes.front().pid;
+    ProcessUtilization sample{pid, now_us, 0, 0, 0, 0};
+    const Return code = give_u32(call.gpu->process_utilisation, call.t, 1, &sample.sm);
+    if (code != Return::success) return code;
+    samples.push_back(sample);
   }
-  const unsigned pid = call.gpu->processes.empty() ? 4242 : call.gpu->processes.front().pid;
-  ProcessUtilization sample{pid, static_cast<std::uint64_t>(wall_of(state()) / 1000), 0, 0, 0, 0};
-  const Return code = give_u32(call.gpu->process_utilisation, call.t, 1, &sample.sm);
-  if (code != Return::success) return code;
-  *out = sample;
-  *count = 1;
-  return code;
+  const unsigned room = *count;
+  *count = static_cast<unsigned>(samples.size());
+  if (room < samples.size() || !out) return Return::insufficient_size;
+  std::copy(samples.begin(), samples.end(), out);
+  return Return::success;
 }
 
 NVML_CALL nvmlDeviceGetMigMode(Device device, unsigned* current, unsigned* pending) {
@@ -266,6 +271,16 @@ NVML_CALL nvmlDeviceGetComputeInstanceId(Device device, unsigned* out) {
   const Call call("nvmlDeviceGetComputeInstanceId", device);
   if (call.failed() || !call.slice) return call.failed() ? call.code : Return::not_supported;
   *out = call.slice->compute_instance;
+  return call.code;
+}
+
+NVML_CALL nvmlDeviceGetAttributes_v2(Device device, DeviceAttributes* out) {
+  const Call call("nvmlDeviceGetAttributes", device);
+  if (call.failed() || !call.slice || call.slice->multiprocessors == 0)
+    return call.failed() ? call.code : Return::not_supported;
+  *out = {};
+  out->multiprocessors = call.slice->multiprocessors;
+  out->memory_mb = 10240;
   return call.code;
 }
 

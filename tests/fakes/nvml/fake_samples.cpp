@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "fakes/nvml/fake_driver.hpp"
 
@@ -123,6 +124,7 @@ namespace {
 struct GpmMoment {
   const GpuScript* gpu = nullptr;
   double t = 0;
+  std::optional<unsigned> instance;  // of a slice
 };
 
 GpmMoment* moment_of(GpmSample sample) { return reinterpret_cast<GpmMoment*>(sample); }
@@ -131,7 +133,7 @@ GpmMoment* moment_of(GpmSample sample) { return reinterpret_cast<GpmMoment*>(sam
 
 NVML_CALL nvmlGpmQueryDeviceSupport(Device device, GpmSupport* out) {
   const Call call("nvmlGpmQueryDeviceSupport", device);
-  if (!call.failed()) out->supported = call.gpu->gpm.empty() ? 0 : 1;
+  if (!call.failed()) out->supported = call.gpu->gpm.empty() && call.gpu->slice_gpm.empty() ? 0 : 1;
   return call.code;
 }
 
@@ -149,7 +151,13 @@ NVML_CALL nvmlGpmSampleFree(GpmSample sample) {
 
 NVML_CALL nvmlGpmSampleGet(Device device, GpmSample sample) {
   const Call call("nvmlGpmSampleGet", device);
-  if (!call.failed()) *moment_of(sample) = {call.gpu, call.t};
+  if (!call.failed()) *moment_of(sample) = {call.gpu, call.t, std::nullopt};
+  return call.code;
+}
+
+NVML_CALL nvmlGpmMigSampleGet(Device device, unsigned instance, GpmSample sample) {
+  const Call call("nvmlGpmMigSampleGet", device);
+  if (!call.failed()) *moment_of(sample) = {call.gpu, call.t, instance};
   return call.code;
 }
 
@@ -157,12 +165,19 @@ NVML_CALL nvmlGpmMetricsGet(GpmRequest* request) {
   const Call call("nvmlGpmMetricsGet");
   if (call.failed()) return call.code;
   const GpmMoment &from = *moment_of(request->first), &to = *moment_of(request->second);
-  if (request->version != 1 || !from.gpu || from.gpu != to.gpu || to.t <= from.t) return Return::invalid_argument;
+  if (request->version != 1 || !from.gpu || from.gpu != to.gpu || from.instance != to.instance || to.t <= from.t)
+    return Return::invalid_argument;
   auto* metrics = reinterpret_cast<GpmMetric*>(request + 1);
   for (unsigned i = 0; i < request->count; ++i) {
-    const auto it = to.gpu->gpm.find(metrics[i].id);
-    metrics[i].status = it == to.gpu->gpm.end() ? Return::not_supported : Return::success;
-    if (it != to.gpu->gpm.end()) metrics[i].value = it->second.mean(from.t, to.t);
+    const Shape* shape = nullptr;
+    if (to.instance) {
+      const auto it = to.gpu->slice_gpm.find({*to.instance, metrics[i].id});
+      if (it != to.gpu->slice_gpm.end()) shape = &it->second;
+    } else if (const auto it = to.gpu->gpm.find(metrics[i].id); it != to.gpu->gpm.end()) {
+      shape = &it->second;
+    }
+    metrics[i].status = shape ? Return::success : Return::not_supported;
+    if (shape) metrics[i].value = shape->mean(from.t, to.t);
   }
   return Return::success;
 }

@@ -58,14 +58,22 @@ bool add_block(std::vector<Block>& blocks, const std::string& value) {
   return true;
 }
 
-// PID:BYTES or PID:- (not available).
+// PID:BYTES or PID:- (not available); PID:BYTES:SM:MEMORY with the utilisation of the process in %.
 bool add_processes(GpuScript& gpu, const std::string& value) {
   gpu.processes.clear();
   for (const auto& word : words_of(value)) {
     const auto colon = word.find(':');
     Process process;
     if (colon == std::string::npos || !parse(word.substr(0, colon), process.pid)) return false;
-    const auto bytes = word.substr(colon + 1);
+    auto bytes = word.substr(colon + 1);
+    if (const auto second = bytes.find(':'); second != std::string::npos) {
+      const auto third = bytes.find(':', second + 1);
+      process.active = true;
+      if (third == std::string::npos || !parse(bytes.substr(second + 1, third - second - 1), process.sm) ||
+          !parse(bytes.substr(third + 1), process.memory))
+        return false;
+      bytes.resize(second);
+    }
     if (bytes == "-")
       process.bytes = ~std::uint64_t{0};
     else if (!parse(bytes, process.bytes))
@@ -75,7 +83,7 @@ bool add_processes(GpuScript& gpu, const std::string& value) {
   return true;
 }
 
-// UUID/GI/CI ...
+// UUID/GI/CI or UUID/GI/CI/MULTIPROCESSORS ...
 bool add_slices(GpuScript& gpu, const std::string& value) {
   gpu.slices.clear();
   for (const auto& word : words_of(value)) {
@@ -84,8 +92,11 @@ bool add_slices(GpuScript& gpu, const std::string& value) {
     if (first == std::string::npos || second == std::string::npos) return false;
     Slice slice;
     slice.uuid = word.substr(0, first);
+    const auto third = word.find('/', second + 1);
+    const auto compute = word.substr(second + 1, third == std::string::npos ? third : third - second - 1);
     if (!parse(word.substr(first + 1, second - first - 1), slice.gpu_instance) ||
-        !parse(word.substr(second + 1), slice.compute_instance))
+        !parse(compute, slice.compute_instance) ||
+        (third != std::string::npos && !parse(word.substr(third + 1), slice.multiprocessors)))
       return false;
     gpu.slices.push_back(std::move(slice));
   }
@@ -140,6 +151,11 @@ bool set_gpu(GpuScript& gpu, const std::string& key, const std::string& value) {
     return true;
   }
   unsigned id = 0;
+  if (unsigned instance = 0; key.starts_with("mig") && key.find(".gpm.") != std::string::npos) {
+    const auto dot = key.find('.');
+    return parse(key.substr(3, dot - 3), instance) && parse(key.substr(dot + 5), id) &&
+           gpu.slice_gpm[{instance, id}].parse(value);
+  }
   if (key.starts_with("gpm.") && parse(key.substr(4), id)) return gpu.gpm[id].parse(value);
   if (key.starts_with("throttle.") && parse(key.substr(9), id)) return gpu.throttle_s[id].parse(value);
   return false;

@@ -27,12 +27,15 @@ struct Block {
 
 struct Process {
   std::uint32_t pid = 0;
-  std::uint64_t bytes = 0;  // all ones: not available
+  std::uint64_t bytes = 0;      // all ones: not available
+  unsigned sm = 0, memory = 0;  // its utilisation in %
+  bool active = false;          // whether that is told
 };
 
 struct Slice {
   std::string uuid;
   unsigned gpu_instance = 0, compute_instance = 0;
+  unsigned multiprocessors = 0;  // 0: not told
 };
 
 struct GpuScript {
@@ -49,7 +52,8 @@ struct GpuScript {
   double limit_w = 700, default_w = 700, min_w = 200, max_w = 700, requested_w = 700;
   Shape process_utilisation;
   std::vector<Process> processes;
-  std::map<unsigned, Shape> gpm;         // by metric id
+  std::map<unsigned, Shape> gpm;                             // by metric id
+  std::map<std::pair<unsigned, unsigned>, Shape> slice_gpm;  // by GPU instance and metric id
   std::map<unsigned, Shape> throttle_s;  // by field id: share of time (0..1) in which the counter runs
   std::uint64_t reasons = 0;
   std::vector<Slice> slices;
