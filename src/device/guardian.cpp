@@ -23,11 +23,6 @@ constexpr int kLife = 3, kReady = 4, kLock = 5;  // descriptors in the guardian
 constexpr int kStartMs = 10000;                  // a machine under full load is slow to start a program
 constexpr int kEndMs = 10000;
 
-void close_fd(int& fd) {
-  if (fd >= 0) ::close(fd);
-  fd = -1;
-}
-
 // Whether there is something to read, or the other end is gone.
 bool wait_readable(int fd, int ms) {
   pollfd waiting{fd, POLLIN, 0};

@@ -16,7 +16,6 @@ namespace ergometer {
 namespace nvml {
 namespace {
 
-constexpr unsigned kMaxGpus = 256;
 constexpr unsigned kMaxClocks = 4096;
 constexpr double kMilli = 1e3, kMega = 1e6;
 

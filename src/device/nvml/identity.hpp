@@ -9,6 +9,8 @@
 
 namespace ergometer::nvml {
 
+constexpr unsigned kMaxGpus = 256;  // a count beyond it is no count
+
 // What `ask` (name, uuid) answers; "" if nothing.
 [[nodiscard]] std::string text_of(Return (*ask)(Device, char*, unsigned), Device device);
 // "00000000:3B:00.0"; the short form with old drivers; "" if unknown.
