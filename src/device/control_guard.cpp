@@ -18,6 +18,14 @@ Error changed_by_others(const std::string& name, const ControlValue& now, const 
           "find out who sets it (a scheduler, a tuning service, a colleague) and begin again"};
 }
 
+// Whether one of the settings would have no effect without this control.
+bool is_needed(const std::vector<ControlSetting>& settings, const std::string& name) {
+  return std::ranges::any_of(settings, [&](const ControlSetting& setting) {
+    const auto& needs = setting.control->describe().needs;
+    return std::ranges::any_of(needs, [&](const auto& need) { return need.first == name; });
+  });
+}
+
 // How far a running value may be from the asked one: one step of what the device can do.
 double effect_tolerance(const ControlInfo& info) {
   double step = info.resolution;
@@ -179,7 +187,7 @@ Result<void> ControlGuard::State::give_back_unnamed(std::vector<ControlSetting>&
   for (std::size_t i = 0; i < entries.size(); ++i) {
     auto& entry = entries[i];
     const bool named = std::ranges::find(settings, entry.control, &ControlSetting::control) != settings.end();
-    if (named || !entry.changed) continue;
+    if (named || !entry.changed || is_needed(settings, entry.control->describe().name)) continue;
     entry.changed = false;
     if (const auto& found = journal->journal().items[i].found)
       settings.push_back({entry.control, *found, {}});

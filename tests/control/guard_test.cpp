@@ -230,6 +230,21 @@ TEST(ControlGuard, ALevelIsTheWholeOfWhatIsSet) {
   EXPECT_EQ(to_text(*world.control("gpu/0/clock")->effective()), "1200 MHz");
 }
 
+TEST(ControlGuard, WhatALevelNeedsStaysSet) {
+  ControlWorld world;
+  world.zone("intel-rapl:0", "package-0", 175000000, 0);
+  auto guard = world.guard({"package/0/power=110W"});
+  ASSERT_TRUE(guard) << problem(guard);
+  // Planned one by one: the second finds the zone enabled and does not ask for it.
+  for (const char* level : {"package/0/power=110W", "package/0/power=90W"}) {
+    ASSERT_TRUE(guard->apply(world.planned({level})));
+    EXPECT_EQ(world.now("package/0/enabled"), "on") << level;
+  }
+  guard->restore();
+  EXPECT_EQ(world.now("package/0/enabled"), "off");
+  EXPECT_EQ(world.now("package/0/power"), "175 W");
+}
+
 TEST(ControlGuard, TheJournalHoldsTheFirstValueOnly) {
   ControlWorld world(kSmallCard);
   auto guard = world.guard({"gpu/0/power=200W"});
