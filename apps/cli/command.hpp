@@ -42,5 +42,6 @@ void add_sensors(CLI::App& app, Context& context);
 void add_doctor(CLI::App& app, Context& context);
 void add_mark(CLI::App& app, Context& context);
 void add_calibrate(CLI::App& app, Context& context);
+void add_control(CLI::App& app, Context& context);
 
 }  // namespace ergometer::cli

@@ -10,6 +10,8 @@
 
 #include "base/text.hpp"
 #include "device/amdgpu/amdgpu.hpp"
+#include "device/amdgpu/control.hpp"
+#include "device/cpufreq/control.hpp"
 #include "device/cray/cray.hpp"
 #include "device/drm_card.hpp"
 #include "device/fake/fake.hpp"
@@ -17,8 +19,10 @@
 #include "device/intelgpu/intelgpu.hpp"
 #include "device/jetson/jetson.hpp"
 #include "device/model/model.hpp"
+#include "device/nvml/control.hpp"
 #include "device/nvml/nvml.hpp"
 #include "device/procfs/procfs.hpp"
+#include "device/rapl/control.hpp"
 #include "device/rapl/rapl.hpp"
 #include "device/replay/replay.hpp"
 
@@ -218,6 +222,19 @@ Result<Discovery> discover(const Host& host, const DiscoverOptions& options, Nan
   if (!search) return tl::unexpected(search.error());
   auto found = search->quick();
   if (found) search->finish(*found);
+  return found;
+}
+
+ControlDiscovery discover_controls(const Host& host, const DiscoverOptions& options,
+                                   const std::vector<std::string>& backends) {
+  ControlDiscovery found;
+  const auto is_wanted = [&](std::string_view name) {
+    return backends.empty() || std::find(backends.begin(), backends.end(), name) != backends.end();
+  };
+  if (is_wanted("nvml")) find_nvml_controls(host, options.nvml_path, options.environment, found);
+  if (is_wanted("amdgpu")) find_amdgpu_controls(host.root, found);
+  if (is_wanted("rapl")) find_rapl_controls(host.root, found);
+  if (is_wanted("cpufreq")) find_cpufreq_controls(host.root, found);
   return found;
 }
 

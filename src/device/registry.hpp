@@ -1,6 +1,7 @@
 // The one place that knows all backends. Used by the command line, the library and the daemon.
 #pragma once
 
+#include "device/control.hpp"
 #include "device/sensor.hpp"
 
 namespace ergometer {
@@ -35,5 +36,10 @@ class SensorSearch {
 // The whole search at once.
 [[nodiscard]] Result<Discovery> discover(const Host& host, const DiscoverOptions& options,
                                          Nanos patience = std::chrono::seconds(5));
+
+// The controls of this machine. `backends` restricts the search ("nvml", "rapl", "cpufreq", "amdgpu"); empty: all. Loads
+// a driver's library only if its backend is wanted. options.environment decides which GPUs are visible.
+[[nodiscard]] ControlDiscovery discover_controls(const Host& host, const DiscoverOptions& options,
+                                                 const std::vector<std::string>& backends = {});
 
 }  // namespace ergometer

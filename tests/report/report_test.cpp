@@ -412,7 +412,7 @@ TEST(Report, SharesAreShownWhereOthersWereSeen) {
                              {"package/0", "cpu_time", 10.0, 5, 20, Sharing::alone, ""}};
   const auto text = render_text({}, s, {});
   EXPECT_THAT(text, HasSubstr("gpu/0 is shared: this command's part by sm_share is about 750 J (450 J to 850 J)"));
-  EXPECT_THAT(text, HasSubstr("gpu/2 is shared: this command's part by mig_slices is 57 J to 657 J; why"));
+  EXPECT_THAT(text, HasSubstr("gpu/2 is shared: this command's part by mig_slices is 57.0 J to 657 J; why"));
   EXPECT_THAT(text, Not(HasSubstr("gpu/1 is")));
   EXPECT_THAT(text, Not(HasSubstr("cpu_time")));
   const auto j = json::parse(summary_json(s))["nodes"][0]["attributions"];

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-
 #include "device/nvml/buffers.hpp"
+#include "device/nvml/identity.hpp"
 #include "device/nvml/query.hpp"
 
 namespace ergometer::nvml {
@@ -24,26 +23,10 @@ void absent(GpuParts& parts, std::string_view what, Return code) {
       {"nvml", fmt::format("{} {}", gpu_name(parts.info), what), to_text(code), std::move(remedy)});
 }
 
-std::string text_of(Return (*ask)(Device, char*, unsigned), Device device) {
-  char text[96] = {};
-  if (!ask || ask(device, text, sizeof text - 1) != Return::success) return {};
-  return text;
-}
-
 std::optional<double> watts_of(Return (*ask)(Device, unsigned*), Device device) {
   unsigned mw = 0;
   if (!ask || ask(device, &mw) != Return::success || is_blank(std::uint64_t{mw})) return std::nullopt;
   return mw / 1000.0;
-}
-
-std::string bus_id_of(const Api& api, Device device) {
-  // Every layout of this record begins with the short form; the buffer has room for any of them.
-  alignas(8) char buffer[256] = {};
-  if (!api.pci_info || api.pci_info(device, buffer) != Return::success) return {};
-  PciInfo info;
-  std::memcpy(&info, buffer, sizeof info);
-  info.bus_id[sizeof info.bus_id - 1] = info.bus_id_legacy[sizeof info.bus_id_legacy - 1] = '\0';
-  return api.pci_info_v3 && info.bus_id[0] ? info.bus_id : info.bus_id_legacy;
 }
 
 void describe(GpuFacts& facts, const Api& api, Device device) {
@@ -74,26 +57,6 @@ void describe(GpuFacts& facts, const Api& api, Device device) {
   if (api.architecture) api.architecture(device, &architecture);
   if (api.compute_capability) api.compute_capability(device, &major, &minor);
   facts.power = power_behaviour(architecture, major, minor);
-}
-
-std::vector<MigInstance> slices_of(const Api& api, Device device, int parent) {
-  std::vector<MigInstance> slices;
-  unsigned count = 0;
-  if (!api.max_mig_devices || !api.mig_device || api.max_mig_devices(device, &count) != Return::success) return slices;
-  for (unsigned i = 0; i < std::min(count, 64U); ++i) {
-    Device slice = nullptr;
-    if (api.mig_device(device, i, &slice) != Return::success) continue;
-    MigInstance instance{text_of(api.uuid, slice), parent, 0, 0, {}, {}};
-    if (api.gpu_instance) api.gpu_instance(slice, &instance.gpu_instance);
-    if (api.compute_instance) api.compute_instance(slice, &instance.compute_instance);
-    DeviceAttributes size{};
-    if (api.attributes && api.attributes(slice, &size) == Return::success) {
-      instance.multiprocessors = size.multiprocessors;
-      instance.memory_bytes = static_cast<double>(size.memory_mb) * 1024 * 1024;
-    }
-    slices.push_back(std::move(instance));
-  }
-  return slices;
 }
 
 std::vector<MigSlice> describe_slices(const std::vector<MigInstance>& instances) {

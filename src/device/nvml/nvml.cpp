@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "device/nvml/gpu_probe.hpp"
+#include "device/nvml/identity.hpp"
 #include "device/nvml/visibility.hpp"
 
 namespace ergometer {
@@ -15,7 +16,6 @@ namespace {
 
 // All of discovery in real time; below the registry's patience, so that what did answer is not lost with what did not.
 constexpr auto kPatience = std::chrono::milliseconds(4500);
-constexpr unsigned kMaxGpus = 256;  // a count beyond it is no count
 
 // Results of the threads that look at the GPUs. Outlives a thread that hangs.
 struct Board {

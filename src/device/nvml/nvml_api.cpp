@@ -65,6 +65,17 @@ Result<Api> load_api(const Host& host, const std::string& path) {
   find(lib, api.default_limit, {"nvmlDeviceGetPowerManagementDefaultLimit"});
   find(lib, api.limit_constraints, {"nvmlDeviceGetPowerManagementLimitConstraints"});
 
+  find(lib, api.management_limit, {"nvmlDeviceGetPowerManagementLimit"});
+  find(lib, api.set_management_limit, {"nvmlDeviceSetPowerManagementLimit"});
+  find(lib, api.supported_memory_clocks, {"nvmlDeviceGetSupportedMemoryClocks"});
+  find(lib, api.supported_graphics_clocks, {"nvmlDeviceGetSupportedGraphicsClocks"});
+  find(lib, api.lock_graphics_clocks, {"nvmlDeviceSetGpuLockedClocks"});
+  find(lib, api.reset_graphics_clocks, {"nvmlDeviceResetGpuLockedClocks"});
+  find(lib, api.lock_memory_clocks, {"nvmlDeviceSetMemoryLockedClocks"});
+  find(lib, api.reset_memory_clocks, {"nvmlDeviceResetMemoryLockedClocks"});
+  find(lib, api.persistence, {"nvmlDeviceGetPersistenceMode"});
+  find(lib, api.set_persistence, {"nvmlDeviceSetPersistenceMode"});
+
   // The plain name has a smaller record than _v2 and _v3 and came before them; it is not used.
   find(lib, api.compute_processes,
        {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"});

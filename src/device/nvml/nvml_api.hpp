@@ -44,6 +44,18 @@ struct Api {
   Return (*default_limit)(Device, unsigned*) = nullptr;
   Return (*limit_constraints)(Device, unsigned* min, unsigned* max) = nullptr;
 
+  // Controls: what is set, and setting it. Clocks in MHz.
+  Return (*management_limit)(Device, unsigned*) = nullptr;  // mW, as asked for; enforced_limit may be lower
+  Return (*set_management_limit)(Device, unsigned) = nullptr;
+  Return (*supported_memory_clocks)(Device, unsigned* count, unsigned*) = nullptr;
+  Return (*supported_graphics_clocks)(Device, unsigned memory_clock, unsigned* count, unsigned*) = nullptr;
+  Return (*lock_graphics_clocks)(Device, unsigned min, unsigned max) = nullptr;
+  Return (*reset_graphics_clocks)(Device) = nullptr;
+  Return (*lock_memory_clocks)(Device, unsigned min, unsigned max) = nullptr;
+  Return (*reset_memory_clocks)(Device) = nullptr;
+  Return (*persistence)(Device, unsigned* enabled) = nullptr;
+  Return (*set_persistence)(Device, unsigned enabled) = nullptr;
+
   Return (*compute_processes)(Device, unsigned*, ProcessInfo*) = nullptr;
   Return (*process_utilization)(Device, ProcessUtilization*, unsigned*, std::uint64_t since_us) = nullptr;
 

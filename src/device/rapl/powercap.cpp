@@ -147,27 +147,37 @@ class PowercapSensor final : public Sensor {
 
 }  // namespace
 
-PowercapScan scan_powercap(const HostRoot& root) {
-  PowercapScan out;
+std::vector<ZoneFolder> zone_folders(const HostRoot& root, std::vector<Absence>* damaged) {
   std::vector<fs::path> folders;
   std::set<std::string> seen;
   collect_zones(root.path("/sys/class/powercap"), folders, seen);
   // Preferred zones first, so that a twin is always the later one.
   std::ranges::stable_partition(folders, [](const fs::path& f) { return !is_duplicate(f.filename().string()); });
 
+  std::vector<ZoneFolder> zones;
   std::map<std::string, Domain> domains;  // by id, for the parents
   for (const auto& folder : folders) {
     const std::string id = folder.filename().string();
     const auto name_text = read_file(folder / "name", 4096);
     if (!name_text || trim(*name_text).empty()) {
-      out.absences.push_back(
-          {"rapl-powercap", "zone " + id, name_text ? "its name is empty" : name_text.error().message, ""});
+      if (damaged)
+        damaged->push_back(
+            {"rapl-powercap", "zone " + id, name_text ? "its name is empty" : name_text.error().message, ""});
       continue;
     }
     const std::string name(trim(*name_text).substr(0, 64));
     const auto parent = domains.find(id.substr(0, id.rfind(':')));
-    Zone zone{folder / "energy_uj", id, parse_zone_name(name, parent == domains.end() ? nullptr : &parent->second), {}};
-    domains[id] = zone.domain;
+    const auto domain = parse_zone_name(name, parent == domains.end() ? nullptr : &parent->second);
+    domains[id] = domain;
+    zones.push_back({folder, id, name, domain});
+  }
+  return zones;
+}
+
+PowercapScan scan_powercap(const HostRoot& root) {
+  PowercapScan out;
+  for (const auto& [folder, id, name, domain] : zone_folders(root, &out.absences)) {
+    Zone zone{folder / "energy_uj", id, domain, {}};
     zone.channel = zone_channel(folder, id, name, zone.domain);
     const auto value = NumberFile(zone.energy_file, "").probe();
     if (!value && value.error().code == ErrorCode::permission_denied) {

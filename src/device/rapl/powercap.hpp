@@ -1,4 +1,4 @@
-// The RAPL zones of /sys/class/powercap. Used by the discovery of this backend.
+// The RAPL zones of /sys/class/powercap. Used by the discovery and the controls of this backend.
 #pragma once
 
 #include <filesystem>
@@ -16,6 +16,17 @@ struct Zone {
   Domain domain;    // as its name says
   Channel channel;  // complete; says also whether it is a duplicate or a mirror
 };
+
+// A zone's folder, whatever may be read in it.
+struct ZoneFolder {
+  std::filesystem::path folder;
+  std::string id;    // "intel-rapl:0:1"
+  std::string name;  // "package-0", as the kernel says it
+  Domain domain;
+};
+
+// Every zone with a name; twins on the other bus last. Zones without one are added to `damaged`, if given.
+[[nodiscard]] std::vector<ZoneFolder> zone_folders(const HostRoot& root, std::vector<Absence>* damaged = nullptr);
 
 struct PowercapScan {
   std::vector<Zone> zones;          // readable now

@@ -42,6 +42,7 @@ int load(State& s, const char* path) {
   std::vector<std::string> errors;
   s.scenario = load_scenario(path ? path : "", errors);
   ++s.life;
+  s.settings.clear();
   s.start_ns = mono_of(s);
   for (const auto& error : errors) std::fprintf(stderr, "fake NVML: not understood: %s\n", error.c_str());
   return static_cast<int>(errors.size());

@@ -24,6 +24,13 @@ namespace fake_nvml {
 
 using namespace ergometer::nvml;  // the ABI's types
 
+// What is set on a GPU now.
+struct GpuSettings {
+  int limit_mw = 0, clock_low = 0, clock_high = 0, memory_low = 0, memory_high = 0, persistence = 0;
+  int writes = 0;  // made so far, by everybody
+  bool limit_was_set = false;
+};
+
 struct State {
   std::mutex mutex;
   std::optional<Scenario> scenario;
@@ -33,6 +40,7 @@ struct State {
   std::vector<std::pair<std::int64_t, std::int64_t>> wall_offsets;  // stepped: wall minus monotonic, and since when
   std::uint64_t life = 0;  // counts scenarios, so that a call that slept through one does not touch the next
   std::unordered_map<std::string_view, std::uint64_t> calls;  // keys are string literals
+  std::vector<GpuSettings> settings;                          // of this process; the state file's where there is one
 };
 
 // Never destroyed: calls may hang in other threads while the process ends.
@@ -73,6 +81,13 @@ class Call {
   std::unique_lock<std::mutex> lock_;
   std::string_view name_;
 };
+
+// The settings as they are now, under the state's lock: what another process wrote is seen.
+GpuSettings settings_of(const GpuScript& gpu);
+double enforced_w(const GpuScript& gpu);
+double management_w(const GpuScript& gpu);
+// MHz that run while a clock of `free` MHz would.
+double running_clock(const GpuScript& gpu, ClockKind kind, double free);
 
 // What the sensors of a GPU show at `t`.
 Return give_u32(const Shape& shape, double t, double factor, unsigned* out);

@@ -142,7 +142,9 @@ NVML_CALL nvmlDeviceGetUtilizationRates(Device device, Utilization* out) {
 NVML_CALL nvmlDeviceGetClockInfo(Device device, ClockKind kind, unsigned* out) {
   const Call call("nvmlDeviceGetClockInfo", device);
   if (call.failed()) return call.code;
-  return give_u32(kind == ClockKind::memory ? call.gpu->memory_clock : call.gpu->sm_clock, call.t, 1, out);
+  const Return code = give_u32(kind == ClockKind::memory ? call.gpu->memory_clock : call.gpu->sm_clock, call.t, 1, out);
+  if (code == Return::success) *out = static_cast<unsigned>(running_clock(*call.gpu, kind, *out));
+  return code;
 }
 
 NVML_CALL nvmlDeviceGetTemperature(Device device, unsigned, unsigned* out) {
@@ -164,7 +166,7 @@ NVML_CALL nvmlDeviceGetTotalEnergyConsumption(Device device, std::uint64_t* out)
 
 NVML_CALL nvmlDeviceGetEnforcedPowerLimit(Device device, unsigned* out) {
   const Call call("nvmlDeviceGetEnforcedPowerLimit", device);
-  if (!call.failed()) *out = static_cast<unsigned>(call.gpu->limit_w * 1000);
+  if (!call.failed()) *out = static_cast<unsigned>(enforced_w(*call.gpu) * 1000);
   return call.code;
 }
 

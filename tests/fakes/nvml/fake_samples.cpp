@@ -48,9 +48,9 @@ Return give_field(const GpuScript& gpu, double t, FieldValue& field) {
     case kFieldPowerInstant:
       return whole ? watts(gpu.power.at(last_update(t, gpu.update_ms))) : Return::not_supported;
     case kFieldPowerLimit:
-      return watts(gpu.limit_w);
+      return watts(enforced_w(gpu));
     case kFieldPowerLimitRequested:
-      return watts(gpu.requested_w);
+      return watts(management_w(gpu));
     default:
       break;
   }

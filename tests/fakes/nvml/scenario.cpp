@@ -104,6 +104,41 @@ bool add_slices(GpuScript& gpu, const std::string& value) {
   return true;
 }
 
+// LOW HIGH STEP, or a list of MHz after "list".
+bool set_clocks(std::vector<unsigned>& clocks, const std::string& value) {
+  const auto words = words_of(value);
+  unsigned low = 0, high = 0, step = 0;
+  clocks.clear();
+  if (words.size() == 3 && parse(words[0], low) && parse(words[1], high) && parse(words[2], step) && step > 0) {
+    for (unsigned mhz = low; mhz <= high; mhz += step) clocks.push_back(mhz);
+    return true;
+  }
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    clocks.push_back(0);
+    if (!parse(words[i], clocks.back())) return false;
+  }
+  return !words.empty() && words[0] == "list";
+}
+
+bool add_other(GpuScript& gpu, const std::string& value) {
+  const auto words = words_of(value);
+  OtherActor other;
+  if (words.size() != 2 || !parse(words[0], other.after_writes) || !parse(words[1], other.watts)) return false;
+  gpu.others.push_back(other);
+  return true;
+}
+
+bool add_write_fault(GpuScript& gpu, const std::string& value) {
+  const auto words = words_of(value);
+  WriteFault fault;
+  if (words.size() < 3 || words.size() > 4 || !parse(words[1], fault.code) || !parse(words[2], fault.after_writes))
+    return false;
+  fault.function = words[0];
+  if (words.size() == 4 && !parse(words[3], fault.times)) return false;
+  gpu.write_faults.push_back(fault);
+  return true;
+}
+
 bool set_compute(GpuScript& gpu, const std::string& value) {
   const auto dot = value.find('.');
   return dot != std::string::npos && parse(value.substr(0, dot), gpu.compute_major) &&
@@ -132,7 +167,8 @@ bool set_gpu(GpuScript& gpu, const std::string& key, const std::string& value) {
                                                   {"limit_default", &gpu.default_w},
                                                   {"limit_min", &gpu.min_w},
                                                   {"limit_max", &gpu.max_w},
-                                                  {"limit_requested", &gpu.requested_w}};
+                                                  {"limit_requested", &gpu.requested_w},
+                                                  {"limit_cap", &gpu.cap_w}};
   if (const auto it = shapes.find(key); it != shapes.end()) return it->second->parse(value);
   if (const auto it = numbers.find(key); it != numbers.end()) return parse(value, *it->second);
   if (key == "energy_mj") return gpu.energy_raw = gpu.energy_mj.parse(value);
@@ -146,6 +182,12 @@ bool set_gpu(GpuScript& gpu, const std::string& key, const std::string& value) {
   if (key == "mig") return add_slices(gpu, value);
   if (key == "fault") return add_fault(gpu.faults, value);
   if (key == "block") return add_block(gpu.blocks, value);
+  if (key == "clocks") return set_clocks(gpu.clocks, value);
+  if (key == "memory_clocks") return set_clocks(gpu.memory_clocks, value);
+  if (key == "persistence") return gpu.persistence = value == "on", value == "on" || value == "off";
+  if (key == "clock_obeys") return gpu.clock_obeys = value == "yes", value == "yes" || value == "no";
+  if (key == "other") return add_other(gpu, value);
+  if (key == "write_fault") return add_write_fault(gpu, value);
   if (key == "unsupported") {
     for (const auto& word : words_of(value)) gpu.unsupported.insert(word);
     return true;
@@ -167,6 +209,9 @@ bool set_global(Scenario& scenario, const std::string& key, const std::string& v
   if (key == "cuda_version") return parse(value, scenario.cuda_version);
   if (key == "fault") return add_fault(scenario.faults, value);
   if (key == "block") return add_block(scenario.blocks, value);
+  if (key == "state") return scenario.state_path = value, true;
+  if (key == "log") return scenario.log_path = value, true;
+  if (key == "write_ms") return parse(value, scenario.write_ms);
   return false;
 }
 
@@ -185,6 +230,8 @@ GpuScript default_gpu(unsigned index) {
   gpu.process_utilisation.parse("-");
   gpu.memory_total = 150754820096.0;
   gpu.memory_used.parse("1073741824");
+  set_clocks(gpu.clocks, "345 1980 15");
+  set_clocks(gpu.memory_clocks, "list 2201 3201");
   return gpu;
 }
 

@@ -38,6 +38,18 @@ struct Slice {
   unsigned multiprocessors = 0;  // 0: not told
 };
 
+// AFTER_WRITES WATTS: when so many writes were made, somebody else sets the power limit.
+struct OtherActor {
+  int after_writes = 0;
+  double watts = 0;
+};
+
+// FUNCTION CODE AFTER_WRITES [TIMES]: the function fails with the code once so many writes were made, so often.
+struct WriteFault {
+  std::string function;
+  int code = 999, after_writes = 0, times = 1 << 30;
+};
+
 struct GpuScript {
   std::string uuid, name = "NVIDIA Fake", bus_id;
   unsigned architecture = 9;
@@ -49,7 +61,12 @@ struct GpuScript {
   double update_ms = 100, average_ms = 1000, sample_ms = 20, utilisation_sample_ms = 200;
   double memory_total = 0;
   Shape memory_used;
-  double limit_w = 700, default_w = 700, min_w = 200, max_w = 700, requested_w = 700;
+  double limit_w = 700, default_w = 700, min_w = 200, max_w = 700;
+  double requested_w = -1;          // the management limit at the start; negative: limit_w
+  double cap_w = 1e9;               // of another limit, out of our band: what is enforced never exceeds it
+  std::vector<unsigned> clocks, memory_clocks;  // MHz, supported
+  bool persistence = false;
+  bool clock_obeys = true;          // false: a lock is accepted and has no effect
   Shape process_utilisation;
   std::vector<Process> processes;
   std::map<unsigned, Shape> gpm;                             // by metric id
@@ -61,11 +78,15 @@ struct GpuScript {
   std::set<std::string> unsupported;  // function names, "field:ID", "field:ID:SCOPE", "samples:TYPE"
   std::vector<Fault> faults;
   std::vector<Block> blocks;
+  std::vector<OtherActor> others;
+  std::vector<WriteFault> write_faults;
 };
 
 struct Scenario {
   std::string driver_version = "580.159.04", nvml_version = "13.580.159.04";
   int cuda_version = 13000;
+  std::string state_path, log_path;  // of settings and of writes, shared by all processes; "": of this one alone
+  double write_ms = 0;               // a write waits so long before and after it takes effect
   std::vector<GpuScript> gpus;
   std::vector<Fault> faults;
   std::vector<Block> blocks;

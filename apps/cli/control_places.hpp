@@ -1,0 +1,17 @@
+// What the control command and main share: where the journal is, which backends a journal needs, and the message about
+// controls that an earlier run left changed.
+#pragma once
+
+#include "command.hpp"
+#include "device/control_journal.hpp"
+#include "device/control_lock.hpp"
+
+namespace ergometer::cli {
+
+[[nodiscard]] ControlPlaces places_of(const Context& context);
+
+// Tells on standard error what an earlier run left changed, and how to restore it; nothing while that run is alive. One
+// stat() a place when there is nothing to tell.
+void warn_about_changed_controls(const Context& context);
+
+}  // namespace ergometer::cli
