@@ -70,17 +70,23 @@ def start_delay(options, row):
 
 
 def overhead(options, row):
-    length = "3" if options.quick else "30"
+    """Two runs of different length tell what starting and ending cost and what goes on between."""
+    short, long = (1, 3) if options.quick else (10, 40)
+    cpu_s = {}
     with tempfile.TemporaryDirectory() as folder:
         root, scenario = fake_machine(folder, 8)
-        argv = run_command(options, folder, "o", "sleep", length,
-                           extra=["--host-root", str(root), "--nvml", str(options.nvml)])
-        subprocess.run(argv, env=environment(scenario), stderr=subprocess.DEVNULL, check=True)
-        run = json.loads((pathlib.Path(folder) / "o/run.json").read_text())
-        summary = json.loads((pathlib.Path(folder) / "o/summary.json").read_text())
-        row(f"CPU of the tool, 8 fake GPUs + 2 packages, {length} s (% of one core)",
-            f"{summary['overhead']['cpu_share'] * 100:.2f}", "0.5")
-        row("memory of the tool (MiB, peak)", f"{run['overhead']['max_rss_bytes'] / 2**20:.1f}", "40")
+        for length in (short, long):
+            name = f"o{length}"
+            argv = run_command(options, folder, name, "sleep", str(length),
+                               extra=["--host-root", str(root), "--nvml", str(options.nvml)])
+            subprocess.run(argv, env=environment(scenario), stderr=subprocess.DEVNULL, check=True)
+            run = json.loads((pathlib.Path(folder) / name / "run.json").read_text())
+            cpu_s[length] = run["overhead"]["cpu_s"]
+    steady = (cpu_s[long] - cpu_s[short]) / (long - short)
+    row("CPU of the tool, 8 fake GPUs + 2 packages, while it runs (% of one core)", f"{steady * 100:.2f}", "0.5")
+    row("... to start and to end (s of CPU)", f"{cpu_s[short] - steady * short:.3f}", "")
+    row(f"... all of a run of {long} s (% of one core)", f"{cpu_s[long] / long * 100:.2f}", "0.5")
+    row("memory of the tool (MiB, peak)", f"{run['overhead']['max_rss_bytes'] / 2**20:.1f}", "40")
 
 
 def last_times(folder):

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/environment.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
@@ -49,16 +49,6 @@ std::uint64_t start_ticks(pid_t pid) {
   if (!stat || stat->rfind(')') == std::string::npos) return 0;
   const auto fields = split(std::string_view(*stat).substr(stat->rfind(')') + 1), ' ');
   return fields.size() < 21 ? 0 : parse_uint(fields[20]).value_or(0);
-}
-
-// The launchers' variables in the order that the marker library uses.
-std::int32_t rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"}) {
-    const char* text = std::getenv(name);
-    const auto value = text ? parse_int(text) : std::nullopt;
-    if (value && *value >= 0 && *value <= INT_MAX) return static_cast<std::int32_t>(*value);
-  }
-  return -1;
 }
 
 // Appends `record` with `text` in it and `rest` in the records that continue it.
@@ -105,7 +95,7 @@ std::string header_of(pid_t shell, MonoTime now) {
   std::memcpy(header.magic, marker::kMagic, sizeof marker::kMagic);
   header.record_bytes = marker::kRecordBytes;
   header.pid = shell;
-  header.rank = rank();
+  header.rank = launcher_rank(current_environment());
   header.flags = marker::kByName;
   header.created_ns = to_ns(now);
   header.start_ticks = start_ticks(shell);

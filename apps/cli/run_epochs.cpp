@@ -13,6 +13,7 @@
 #include <optional>
 #include <regex>
 
+#include "base/environment.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
 #include "region/record.hpp"
@@ -45,15 +46,6 @@ const char* reason(std::regex_constants::error_type code) {
   if (code == rc::error_backref) return "a reference to a group that is not there";
   if (code == rc::error_range || code == rc::error_ctype) return "a bad range or class in [ ]";
   return "not an ECMAScript regular expression";
-}
-
-std::int32_t rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"}) {
-    const char* text = std::getenv(name);
-    const auto value = text ? parse_int(text) : std::nullopt;
-    if (value && *value >= 0 && *value <= INT32_MAX) return static_cast<std::int32_t>(*value);
-  }
-  return -1;
 }
 
 }  // namespace
@@ -127,7 +119,7 @@ Result<void> EpochMarks::begin(const std::filesystem::path& run_dir, int pid, Mo
   std::memcpy(header.magic, marker::kMagic, sizeof header.magic);
   header.record_bytes = marker::kRecordBytes;
   header.pid = pid;
-  header.rank = rank();
+  header.rank = launcher_rank(current_environment());
   header.created_ns = to_ns(t);
   state_->write_at(&header, sizeof header, 0);
   state_->pid = pid;

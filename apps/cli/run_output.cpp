@@ -38,11 +38,6 @@ bool write_all(int fd, const char* data, std::size_t size) {
   return true;
 }
 
-void close_fd(int& fd) {
-  if (fd >= 0) ::close(fd);
-  fd = -1;
-}
-
 Result<void> open_terminal(int target, int& tool, int& command) {
   winsize size{};
   ::ioctl(target, TIOCGWINSZ, &size);

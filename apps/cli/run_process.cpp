@@ -93,11 +93,6 @@ Result<Pipe> make_pipe() {
   return Pipe{ends[0], ends[1]};
 }
 
-void close_fd(int& fd) {
-  if (fd >= 0) ::close(fd);
-  fd = -1;
-}
-
 std::vector<char*> pointers(std::vector<std::string>& words) {
   std::vector<char*> out;
   for (auto& word : words) out.push_back(word.data());

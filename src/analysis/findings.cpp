@@ -10,7 +10,6 @@ namespace ergometer {
 namespace {
 
 constexpr double kDisagree = 0.2;  // share by which two methods of one domain may differ
-constexpr double kFullCoverage = 0.99;
 constexpr double kResolutions = 20;  // so many periods or windows make two methods comparable
 
 std::string plural(std::size_t n, const char* one) { return fmt::format("{} {}{}", n, one, n == 1 ? "" : "s"); }

@@ -12,6 +12,9 @@
 
 namespace ergometer {
 
+// What is covered less is said to be partial.
+inline constexpr double kFullCoverage = 0.99;
+
 // About one domain of a run: gaps, resets, ambiguous steps, methods that disagree, an odd sensor.
 void find_domain_findings(const Domain& domain, const DomainEnergy& energy, std::vector<Warning>& out);
 // Events that change what the numbers mean (lost, suspend, clock, rejected, stuck), one warning a kind and source.

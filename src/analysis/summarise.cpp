@@ -15,7 +15,6 @@ namespace ergometer {
 namespace {
 
 constexpr std::size_t kMostLines = 10'000;
-constexpr double kFullCoverage = 0.99;
 
 struct NodeState {
   Node node;

@@ -2,7 +2,10 @@
 
 #include <unistd.h>
 
+#include <cstdint>
 #include <string_view>
+
+#include "base/number.hpp"
 
 namespace ergometer {
 
@@ -14,6 +17,15 @@ Environment current_environment() {
     if (equals != std::string_view::npos) environment.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   return environment;
+}
+
+std::int32_t launcher_rank(const Environment& environment) {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"}) {
+    const auto variable = environment.find(name);
+    const auto value = variable != environment.end() ? parse_int(variable->second) : std::nullopt;
+    if (value && *value >= 0 && *value <= INT32_MAX) return static_cast<std::int32_t>(*value);
+  }
+  return -1;
 }
 
 }  // namespace ergometer

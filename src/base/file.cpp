@@ -139,4 +139,9 @@ std::vector<std::string> list_dir(const fs::path& path) {
   return names;
 }
 
+void close_fd(int& fd) {
+  if (fd >= 0) ::close(fd);
+  fd = -1;
+}
+
 }  // namespace ergometer

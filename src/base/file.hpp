@@ -42,6 +42,9 @@ class HostRoot {
 // Names in a folder, sorted; empty if the folder is missing or unreadable.
 [[nodiscard]] std::vector<std::string> list_dir(const std::filesystem::path& path);
 
+// Closes a descriptor, unless it is negative, and sets it to -1.
+void close_fd(int& fd);
+
 // An Error for `errno` after a failed call on `what` ("cannot WHAT PATH: reason").
 [[nodiscard]] Error errno_error(std::string_view what, const std::filesystem::path& path, int error_number);
 

@@ -11,6 +11,8 @@
 
 namespace ergometer {
 
+[[nodiscard]] inline bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
+
 // The whole text must be one finite decimal number (surrounding blanks allowed); otherwise nullopt.
 [[nodiscard]] std::optional<double> parse_double(std::string_view text);
 [[nodiscard]] std::optional<std::int64_t> parse_int(std::string_view text);

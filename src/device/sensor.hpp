@@ -41,10 +41,16 @@ class Sensor {
   // row. An Error means that nothing could be read this time: the Sampler records a gap and tries again, slower
   // and slower up to every 5 s. May block (it has its own thread); is never called from two threads at once.
   [[nodiscard]] virtual Result<void> read(Readings& out) = 0;
+  // Sensors that name the same thread are read on it one after another: many cheap reads for one wake-up. Empty: a
+  // thread of its own, which a read that may block needs.
+  [[nodiscard]] const std::string& thread() const { return thread_; }
 
  protected:
-  explicit Sensor(SensorInfo info) : info_(std::move(info)) {}
+  explicit Sensor(SensorInfo info, std::string thread = {}) : info_(std::move(info)), thread_(std::move(thread)) {}
   SensorInfo info_;
+
+ private:
+  std::string thread_;
 };
 
 struct DiscoverOptions {

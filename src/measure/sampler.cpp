@@ -24,23 +24,25 @@ constexpr unsigned long kTimerSlackNs = 1'000'000;
 
 Nanos gap_limit(Nanos interval) { return std::max<Nanos>(2s, 5 * interval); }
 
-}  // namespace
+// The reading of one sensor. Its functions are called on the sampler's thread with the state's mutex held, read aside.
+struct Poll {
+  Poll(Polled what, std::shared_ptr<Clock> c, MonoTime o)
+      : sensor(std::move(what.sensor)),
+        clock(std::move(c)),
+        origin(o),
+        interval(std::max(sensor->info().interval, kShortestInterval)),
+        sink(std::move(what.sink)),
+        on_first(std::move(what.on_first)),
+        last_read_end(o) {}
 
-struct Sampler::State {
-  State(std::shared_ptr<Sensor> s, std::shared_ptr<Clock> c, MonoTime o, SamplerSink out)
-      : sensor(std::move(s)), clock(std::move(c)), origin(o), sink(std::move(out)) {
-    interval = std::max(sensor->info().interval, kShortestInterval);
-    last_read_end = origin;
-  }
-
-  void run();
-  void read_once();
+  void take_reading(const Result<void>& result, Readings& readings, MonoTime before, MonoTime after);
   void take(Readings& readings, MonoTime before, MonoTime after);
   void take_failure(const Error& error, MonoTime before, MonoTime after);
   void take_success(MonoTime after);
+  void plan(MonoTime now);
   void note_silence(MonoTime after, std::int64_t skipped);
   void end_episode();
-  MonoTime next_deadline(MonoTime now);
+  [[nodiscard]] MonoTime next_deadline(MonoTime now) const;
   void event(MonoTime t, const char* kind, std::string detail) {
     sink.event(Event{t, sensor->info().name, kind, std::move(detail)});
   }
@@ -48,15 +50,11 @@ struct Sampler::State {
   const std::shared_ptr<Sensor> sensor;
   const std::shared_ptr<Clock> clock;
   const MonoTime origin;
-  Nanos interval;
-  StopSignal stop;
-  std::function<void()> on_first, on_done;
-
-  // Guards everything below and each use of the sink.
-  mutable std::mutex mutex;
+  const Nanos interval;
   SamplerSink sink;
-  bool abandoned = false;
-  bool finished = false;
+  std::function<void()> on_first;  // emptied once called
+  MonoTime deadline;
+
   SamplerCounts counts;
   MonoTime last_read_end;
   std::optional<MonoTime> last_row;
@@ -67,47 +65,79 @@ struct Sampler::State {
   std::int64_t episode_ticks = 0;
   MonoTime episode_begin;
   Nanos episode_longest{0};
+};
+
+}  // namespace
+
+struct Sampler::State {
+  void run();
+  void serve(Poll& poll, bool last);
+
+  std::shared_ptr<Clock> clock;
+  StopSignal stop;
+  std::function<void()> on_done;
+
+  // Guards everything below and each use of a sink.
+  mutable std::mutex mutex;
+  std::vector<Poll> polls;
+  bool abandoned = false;
+  bool finished = false;
 
   pthread_t thread{};
   bool joined = false;
 };
 
 void Sampler::State::run() {
-  MonoTime deadline = clock->now();
-  bool first = true;
-  for (;;) {
-    const bool last = !clock->sleep_until(deadline, stop);
-    read_once();
-    if (std::exchange(first, false) && on_first) on_first();
-    if (last) break;
+  const MonoTime begin = clock->now();
+  for (auto& poll : polls) poll.deadline = begin;
+  for (bool last = false; !last;) {
+    const MonoTime next = std::min_element(polls.begin(), polls.end(), [](const Poll& a, const Poll& b) {
+                            return a.deadline < b.deadline;
+                          })->deadline;
+    last = !clock->sleep_until(next, stop);
+    for (auto& poll : polls)
+      if (last || poll.deadline <= next) serve(poll, last);
     std::lock_guard lock(mutex);
     if (abandoned) break;
-    const MonoTime now = clock->now();
-    const MonoTime next = next_deadline(now);
-    if (!failure) note_silence(now, (now - deadline) / interval);
-    deadline = next;
   }
   {
     std::lock_guard lock(mutex);
-    if (!abandoned) end_episode();
+    if (!abandoned)
+      for (auto& poll : polls) poll.end_episode();
     finished = true;
   }
   if (on_done) on_done();
 }
 
+void Sampler::State::serve(Poll& poll, bool last) {
+  Readings readings;
+  const MonoTime before = clock->now();
+  const auto result = poll.sensor->read(readings);
+  const MonoTime after = clock->now();
+  {
+    std::lock_guard lock(mutex);
+    if (abandoned) return;
+    poll.take_reading(result, readings, before, after);
+  }
+  if (const auto first = std::exchange(poll.on_first, {})) first();
+  if (last) return;
+  std::lock_guard lock(mutex);
+  if (!abandoned) poll.plan(clock->now());
+}
+
+void Poll::plan(MonoTime now) {
+  const MonoTime next = next_deadline(now);
+  if (!failure) note_silence(now, (now - deadline) / interval);
+  deadline = next;
+}
+
 // The first tick after `now`. A failing sensor is tried on the coarser grid of its back-off.
-MonoTime Sampler::State::next_deadline(MonoTime now) {
+MonoTime Poll::next_deadline(MonoTime now) const {
   const Nanos step = failure ? backoff : interval;
   return origin + ((now - origin) / step + 1) * step;
 }
 
-void Sampler::State::read_once() {
-  Readings readings;
-  const MonoTime before = clock->now();
-  const auto result = sensor->read(readings);
-  const MonoTime after = clock->now();
-  std::lock_guard lock(mutex);
-  if (abandoned) return;
+void Poll::take_reading(const Result<void>& result, Readings& readings, MonoTime before, MonoTime after) {
   ++counts.reads;
   for (auto& note : readings.events) event(before + (after - before) / 2, note.kind.c_str(), std::move(note.detail));
   if (result) take_success(after);
@@ -115,7 +145,7 @@ void Sampler::State::read_once() {
   if (!result) take_failure(result.error(), before, after);
 }
 
-void Sampler::State::take(Readings& readings, MonoTime before, MonoTime after) {
+void Poll::take(Readings& readings, MonoTime before, MonoTime after) {
   const auto& info = sensor->info();
   auto& rows = readings.rows;
   std::size_t kept = 0;
@@ -133,7 +163,7 @@ void Sampler::State::take(Readings& readings, MonoTime before, MonoTime after) {
   if (kept > 0) sink.rows(std::span<const Row>(rows.data(), kept));
 }
 
-void Sampler::State::take_success(MonoTime after) {
+void Poll::take_success(MonoTime after) {
   if (!failure) return;
   event(after, "back", fmt::format("answers again after {:.1f} s", seconds(after - failing_since)));
   failure.reset();
@@ -141,7 +171,7 @@ void Sampler::State::take_success(MonoTime after) {
   last_read_end = after;
 }
 
-void Sampler::State::take_failure(const Error& error, MonoTime before, MonoTime after) {
+void Poll::take_failure(const Error& error, MonoTime before, MonoTime after) {
   ++counts.errors;
   if (!failure) {
     end_episode();
@@ -161,7 +191,7 @@ void Sampler::State::take_failure(const Error& error, MonoTime before, MonoTime 
 }
 
 // Counts the ticks that passed since the one just served.
-void Sampler::State::note_silence(MonoTime now, std::int64_t skipped) {
+void Poll::note_silence(MonoTime now, std::int64_t skipped) {
   const Nanos silence = now - last_read_end;
   const MonoTime since = std::exchange(last_read_end, now);
   if (skipped == 1) ++counts.late;
@@ -172,7 +202,7 @@ void Sampler::State::note_silence(MonoTime now, std::int64_t skipped) {
   episode_longest = std::max(episode_longest, silence);
 }
 
-void Sampler::State::end_episode() {
+void Poll::end_episode() {
   if (episode_ticks == 0) return;
   const bool gap = episode_longest > gap_limit(interval);
   event(
@@ -182,11 +212,13 @@ void Sampler::State::end_episode() {
   episode_longest = Nanos{0};
 }
 
-Sampler::Sampler(std::shared_ptr<Sensor> sensor, std::shared_ptr<Clock> clock, MonoTime origin, SamplerSink sink,
-                 std::function<void()> on_first, std::function<void()> on_done)
-    : state_(std::make_shared<State>(std::move(sensor), std::move(clock), origin, std::move(sink))) {
-  state_->on_first = std::move(on_first);
+Sampler::Sampler(std::vector<Polled> sensors, std::shared_ptr<Clock> clock, MonoTime origin,
+                 std::function<void()> on_done)
+    : state_(std::make_shared<State>()) {
+  state_->clock = clock;
   state_->on_done = std::move(on_done);
+  state_->polls.reserve(sensors.size());
+  for (auto& sensor : sensors) state_->polls.emplace_back(std::move(sensor), clock, origin);
   // Joined here, not in the thread: simulated time must not run on before the thread has begun.
   state_->clock->join();
   pthread_attr_t attributes;
@@ -201,7 +233,7 @@ Sampler::Sampler(std::shared_ptr<Sensor> sensor, std::shared_ptr<Clock> clock, M
     std::shared_ptr<State> state = std::move(*static_cast<std::shared_ptr<State>*>(argument));
     delete static_cast<std::shared_ptr<State>*>(argument);
     prctl(PR_SET_TIMERSLACK, kTimerSlackNs);
-    pthread_setname_np(pthread_self(), ("e:" + state->sensor->info().name).substr(0, 15).c_str());
+    pthread_setname_np(pthread_self(), ("e:" + state->polls.front().sensor->info().name).substr(0, 15).c_str());
     state->run();
     state->clock->leave();
     return nullptr;
@@ -210,8 +242,10 @@ Sampler::Sampler(std::shared_ptr<Sensor> sensor, std::shared_ptr<Clock> clock, M
     delete own;
     state_->clock->leave();
     state_->joined = state_->finished = true;
-    state_->event(origin, "gap", "the system refused a thread for this sensor");
-    if (state_->on_first) state_->on_first();
+    for (auto& poll : state_->polls) {
+      poll.event(origin, "gap", "the system refused a thread for this sensor");
+      if (poll.on_first) poll.on_first();
+    }
     if (state_->on_done) state_->on_done();
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -230,30 +264,30 @@ bool Sampler::finished() const {
   return state_->finished;
 }
 
-std::optional<MonoTime> Sampler::abandon() {
-  std::optional<MonoTime> stuck_since;
+std::vector<StuckSensor> Sampler::abandon() {
+  std::vector<StuckSensor> stuck;
   {
     std::lock_guard lock(state_->mutex);
-    if (state_->joined) return std::nullopt;
+    if (state_->joined) return stuck;
     state_->joined = true;
     if (!state_->finished) {
-      if (!state_->abandoned) state_->end_episode();
+      for (auto& poll : state_->polls) {
+        if (!state_->abandoned) poll.end_episode();
+        stuck.push_back({poll.sensor->info().name, poll.last_read_end});
+      }
       state_->abandoned = true;
-      stuck_since = state_->last_read_end;
     }
   }
-  if (stuck_since)
-    pthread_detach(state_->thread);
-  else
+  if (stuck.empty())
     pthread_join(state_->thread, nullptr);
-  return stuck_since;
+  else
+    pthread_detach(state_->thread);
+  return stuck;
 }
 
-const SensorInfo& Sampler::info() const { return state_->sensor->info(); }
-
-SamplerCounts Sampler::counts() const {
+SamplerCounts Sampler::counts(std::size_t sensor) const {
   std::lock_guard lock(state_->mutex);
-  return state_->counts;
+  return state_->polls[sensor].counts;
 }
 
 }  // namespace ergometer

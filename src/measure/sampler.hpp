@@ -1,13 +1,14 @@
-// Sampler: polls one Sensor on its own thread at absolute deadlines, stamps each read before and after, and hands rows
-// and events on. Used by Session alone; a slow or stuck sensor delays no other.
+// Sampler: polls one Sensor, or several that share a thread (Sensor::thread), at absolute deadlines, stamps each read
+// before and after, and hands rows and events on. Used by Session alone; a slow or stuck sensor delays nobody outside
+// its thread.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "device/sensor.hpp"
@@ -28,7 +29,21 @@ struct SamplerCounts {
   std::int64_t missed = 0;  // ticks that were skipped because more than one interval had passed
 };
 
-// Reads at `origin` + k * interval (so that sensors of one interval wake together), first at once and last at stop.
+// One sensor to poll. `on_first`, if any, is called on the sampler's thread after the first read, whatever its outcome.
+struct Polled {
+  std::shared_ptr<Sensor> sensor;
+  SamplerSink sink;
+  std::function<void()> on_first;
+};
+
+// A sensor whose thread never came back, and when it last ended a read.
+struct StuckSensor {
+  std::string name;
+  MonoTime since;
+};
+
+// Reads each sensor at `origin` + k * interval (so that sensors of one interval wake together), first at once and last
+// at stop.
 // - Rows not later than the last one handed on are dropped.
 // - Ticks that passed while a read took long or the machine did not run are skipped; each episode becomes one event,
 //   `late` with the count, or `gap` if it was longer than max(2 s, 5 intervals).
@@ -37,11 +52,9 @@ struct SamplerCounts {
 //   success gives a `back` event.
 class Sampler {
  public:
-  // `on_first` is called on the sampler's thread after the first read, whatever its outcome; `on_done` when the thread
-  // has finished: also long after abandon(), so they must own what they touch. The thread keeps sensor, clock and its
-  // own state alive beyond this object.
-  Sampler(std::shared_ptr<Sensor> sensor, std::shared_ptr<Clock> clock, MonoTime origin, SamplerSink sink,
-          std::function<void()> on_first, std::function<void()> on_done);
+  // At least one sensor. `on_done` is called when the thread has finished: also long after abandon(), so it must own
+  // what it touches, as must the others. The thread keeps sensors, clock and its own state alive beyond this object.
+  Sampler(std::vector<Polled> sensors, std::shared_ptr<Clock> clock, MonoTime origin, std::function<void()> on_done);
   // Stops, and leaves a stuck thread behind.
   ~Sampler();
   Sampler(const Sampler&) = delete;
@@ -51,10 +64,10 @@ class Sampler {
   void request_stop();
   [[nodiscard]] bool finished() const;
   // Waits for a finished thread (at once) or cuts off a stuck one: nothing of the sink is touched after this call.
-  // Returns the time of the last completed read if the thread was stuck.
-  std::optional<MonoTime> abandon();
-  [[nodiscard]] const SensorInfo& info() const;
-  [[nodiscard]] SamplerCounts counts() const;
+  // Returns the sensors of a stuck thread.
+  std::vector<StuckSensor> abandon();
+  // Of sensor number `sensor`.
+  [[nodiscard]] SamplerCounts counts(std::size_t sensor = 0) const;
 
  private:
   struct State;

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <csignal>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -26,9 +27,12 @@ using namespace std::chrono_literals;
 
 constexpr Nanos kFirstReadings = 2s;  // longest wait for every sensor's first reading
 constexpr Nanos kPatience = 3s;       // for the last readings
-constexpr Nanos kFlushEvery = 400ms;  // with sensors harvested each 500 ms, a kill loses less than 1 s
-constexpr Nanos kCheckEvery = 1s;     // of suspend and wall clock
-constexpr Nanos kWallStep = 10ms;     // a larger change of the wall clock's offset is a step
+// A kill loses less than 1 s: what is older than kFlushAge is written at each look, and buffers of the driver, read
+// each 500 ms, are older than that when they come.
+constexpr Nanos kFlushEvery = 400ms;
+constexpr Nanos kFlushAge = 500ms;
+constexpr Nanos kCheckEvery = 1s;  // of suspend and wall clock
+constexpr Nanos kWallStep = 10ms;  // a larger change of the wall clock's offset is a step
 constexpr Nanos kClockPairEvery = 10s;
 constexpr std::size_t kMostClockPairs = 720;
 
@@ -99,7 +103,7 @@ struct Session::State {
   void keep_house();
   void check_clocks();
   void note_clock_pair();
-  void flush();
+  void flush(std::optional<MonoTime> before = std::nullopt);
   void stop_samplers();
   void stop_threads();
   void note_failure(const Error& error);
@@ -120,8 +124,8 @@ void Session::State::note_failure(const Error& error) {
   manifest.warnings.push_back({"output", error.message, error.hint});
 }
 
-void Session::State::flush() {
-  if (const auto written = writer->flush(); !written) note_failure(written.error());
+void Session::State::flush(std::optional<MonoTime> before) {
+  if (const auto written = writer->flush(before); !written) note_failure(written.error());
 }
 
 // A suspend or a step of the wall clock since the last look. Both change only labels: durations are monotonic.
@@ -163,7 +167,7 @@ void Session::State::keep_house() {
   MonoTime next_pair = origin + pair_every;
   for (MonoTime next = origin + kFlushEvery; clock->sleep_until(next, stop_housekeeping);) {
     const MonoTime now = clock->now();
-    flush();
+    flush(now - kFlushAge);
     if (now >= next_check) {
       check_clocks();
       next_check = now + kCheckEvery;
@@ -204,7 +208,8 @@ Result<void> Session::State::add_sensors(std::size_t first, const std::function<
     if (!stream) return tl::unexpected(stream.error());
     streams.push_back(*stream);
   }
-  done->expect(static_cast<int>(streams.size()));
+  std::vector<std::vector<Polled>> threads;
+  std::map<std::string, std::size_t> shared;  // thread's name -> its place in `threads`
   for (std::size_t i = first; i < found.sensors.size(); ++i) {
     SamplerSink sink;
     sink.rows = [this, i, stream = streams[i - first]](std::span<const Row> rows) {
@@ -212,11 +217,17 @@ Result<void> Session::State::add_sensors(std::size_t first, const std::function<
       meter->add(i, rows);
     };
     sink.event = [this](const Event& event) { writer->add_event(node.name, event); };
-    samplers.push_back(std::make_unique<Sampler>(
-        found.sensors[i], clock, origin, std::move(sink),
-        needs_early_reading(found.sensors[i]->info()) ? on_first : std::function<void()>([] {}),
-        [done = done] { done->arrive(); }));
+    const auto& sensor = found.sensors[i];
+    const auto [place, is_new] =
+        sensor->thread().empty() ? std::pair(shared.end(), true) : shared.try_emplace(sensor->thread(), threads.size());
+    if (is_new) threads.emplace_back();
+    auto& thread = is_new ? threads.back() : threads[place->second];
+    thread.push_back(
+        {sensor, std::move(sink), needs_early_reading(sensor->info()) ? on_first : std::function<void()>()});
   }
+  done->expect(static_cast<int>(threads.size()));
+  for (auto& thread : threads)
+    samplers.push_back(std::make_unique<Sampler>(std::move(thread), clock, origin, [done = done] { done->arrive(); }));
   return {};
 }
 
@@ -277,12 +288,12 @@ void Session::State::stop_samplers() {
   for (auto& sampler : samplers) sampler->request_stop();
   if (!samplers.empty()) clock->sleep_until(clock->now() + kPatience, done->reached);
   for (auto& sampler : samplers) {
-    const auto stuck_since = sampler->abandon();
-    if (!stuck_since) continue;
-    left_thread_behind = true;
-    writer->add_event(node.name, {*stuck_since, sampler->info().name, "gap",
-                                  fmt::format("no answer for {:.1f} s: a read never returned and was left behind",
-                                              seconds(clock->now() - *stuck_since))});
+    for (const auto& stuck : sampler->abandon()) {
+      left_thread_behind = true;
+      writer->add_event(node.name, {stuck.since, stuck.name, "gap",
+                                    fmt::format("no answer for {:.1f} s: a read never returned and was left behind",
+                                                seconds(clock->now() - stuck.since))});
+    }
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "base/number.hpp"
+
 namespace ergometer {
 namespace {
 
@@ -22,8 +24,6 @@ struct Place {
 constexpr std::array kPlaces{Place{"gpu", Scope::gpu},   Place{"package", Scope::package},
                              Place{"dram", Scope::dram}, Place{"module", Scope::module},
                              Place{"psys", Scope::psys}, Place{"node", Scope::node}};
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // "gpu0-samples" is domain gpu/0 of scope gpu; any other name is a domain of its own of scope node.
 void place(std::string_view sensor, Channel& channel) {

@@ -9,16 +9,16 @@
 namespace ergometer {
 namespace {
 
-using Json = nlohmann::json;
+using Parsed = nlohmann::json;
 
 // The member, or null if it is missing or null.
-const Json* member(const void* object, const char* key) {
-  const Json& json = *static_cast<const Json*>(object);
+const Parsed* member(const void* object, const char* key) {
+  const Parsed& json = *static_cast<const Parsed*>(object);
   const auto it = json.find(key);
   return it == json.end() || it->is_null() ? nullptr : &*it;
 }
 
-std::optional<std::int64_t> integer(const Json& value, std::int64_t lowest, std::int64_t highest) {
+std::optional<std::int64_t> integer(const Parsed& value, std::int64_t lowest, std::int64_t highest) {
   if (!value.is_number_integer()) return std::nullopt;
   if (value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(highest))
     return std::nullopt;
@@ -27,7 +27,7 @@ std::optional<std::int64_t> integer(const Json& value, std::int64_t lowest, std:
   return out;
 }
 
-std::optional<std::int64_t> integer(const Json& value) {
+std::optional<std::int64_t> integer(const Parsed& value) {
   return integer(value, std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max());
 }
 
@@ -38,7 +38,7 @@ void JsonObject::complain(const std::string& key, const std::string& expected) {
 }
 
 void JsonObject::read(const char* key, std::string& out) {
-  const Json* value = member(json_, key);
+  const Parsed* value = member(json_, key);
   if (!value) return;
   if (value->is_string())
     out = value->get_ref<const std::string&>();
@@ -47,7 +47,7 @@ void JsonObject::read(const char* key, std::string& out) {
 }
 
 void JsonObject::read(const char* key, bool& out) {
-  const Json* value = member(json_, key);
+  const Parsed* value = member(json_, key);
   if (!value) return;
   if (value->is_boolean())
     out = value->get<bool>();
@@ -56,7 +56,7 @@ void JsonObject::read(const char* key, bool& out) {
 }
 
 void JsonObject::read(const char* key, std::optional<std::int64_t>& out) {
-  const Json* value = member(json_, key);
+  const Parsed* value = member(json_, key);
   if (!value) return;
   if (const auto number = integer(*value))
     out = *number;
@@ -65,7 +65,7 @@ void JsonObject::read(const char* key, std::optional<std::int64_t>& out) {
 }
 
 void JsonObject::read(const char* key, std::optional<int>& out) {
-  const Json* value = member(json_, key);
+  const Parsed* value = member(json_, key);
   if (!value) return;
   const auto number = integer(*value, std::numeric_limits<int>::min(), std::numeric_limits<int>::max());
   if (number)
@@ -99,7 +99,7 @@ void JsonObject::read(const char* key, Nanos& out) {
 }
 
 void JsonObject::read(const char* key, std::optional<double>& out) {
-  const Json* value = member(json_, key);
+  const Parsed* value = member(json_, key);
   if (!value) return;
   if (value->is_number() && std::isfinite(value->get<double>()))
     out = value->get<double>();
@@ -108,17 +108,17 @@ void JsonObject::read(const char* key, std::optional<double>& out) {
 }
 
 void JsonObject::read(const char* key, std::vector<std::string>& out) {
-  const Json* value = member(json_, key);
+  const Parsed* value = member(json_, key);
   if (!value) return;
   if (!value->is_array()) return complain(key, "an array of strings");
-  for (const Json& entry : *value) {
+  for (const Parsed& entry : *value) {
     if (!entry.is_string()) return complain(key, "an array of strings");
     out.push_back(entry.get_ref<const std::string&>());
   }
 }
 
 void JsonObject::read(const char* key, std::map<std::string, std::string>& out) {
-  const Json* value = member(json_, key);
+  const Parsed* value = member(json_, key);
   if (!value) return;
   if (!value->is_object()) return complain(key, "an object of strings");
   for (const auto& [name, entry] : value->items()) {
@@ -128,7 +128,7 @@ void JsonObject::read(const char* key, std::map<std::string, std::string>& out) 
 }
 
 void JsonObject::read_object(const char* key, const std::function<void(JsonObject&)>& use) {
-  const Json* value = member(json_, key);
+  const Parsed* value = member(json_, key);
   if (!value) return;
   if (!value->is_object()) return complain(key, "an object");
   JsonObject object(value, where_ + key + ".", complaint_);
@@ -136,11 +136,11 @@ void JsonObject::read_object(const char* key, const std::function<void(JsonObjec
 }
 
 void JsonObject::read_objects(const char* key, const std::function<void(JsonObject&)>& use) {
-  const Json* value = member(json_, key);
+  const Parsed* value = member(json_, key);
   if (!value) return;
   if (!value->is_array()) return complain(key, "an array of objects");
   for (std::size_t i = 0; i < value->size(); ++i) {
-    const Json& entry = (*value)[i];
+    const Parsed& entry = (*value)[i];
     if (!entry.is_object()) return complain(key, "an array of objects");
     JsonObject object(&entry, fmt::format("{}{}[{}].", where_, key, i), complaint_);
     use(object);
@@ -152,7 +152,7 @@ Result<void> read_json(std::string_view text, const std::string& source, const c
   const std::string expected =
       fmt::format("expected is an object with \"schema\": \"{}\" (docs/run-format.md)", schema);
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-  const Json json = Json::parse(text.begin(), text.end(), nullptr, false);
+  const Parsed json = Parsed::parse(text.begin(), text.end(), nullptr, false);
   if (json.is_discarded())
     return fail(ErrorCode::corrupt, fmt::format("{} is damaged or cut: it is no JSON", source), expected);
   std::string complaint;

@@ -23,8 +23,6 @@ constexpr std::array kPowers{1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8
                              1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 constexpr std::uint64_t kExact = std::uint64_t{1} << 53;
 
-inline bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
-
 // At most 18 digits, which cannot overflow. Advances `at` to the first other character.
 inline bool fast_int(const char*& at, const char* end, std::int64_t& out) {
   const char* begin = at;

@@ -27,6 +27,7 @@ namespace {
 
 constexpr std::size_t kMaxBuffered = 64 << 20;  // text over all streams while the disk takes nothing
 constexpr std::size_t kFrameText = 1 << 20;     // text a frame, at most
+constexpr std::size_t kWaitingText = 64 << 10;  // a stream with more is written however young its rows are
 
 // Whole numbers as such: shorter to write than the general form, and easier to read ("2000000000", not "2e+09").
 void append_value(std::string& out, std::optional<double> value) {
@@ -60,8 +61,9 @@ struct SampleStream::State {
   std::string name, header;
   bool own_time = false;
   fs::path path;
-  std::mutex mutex;  // guards the four below
+  std::mutex mutex;  // guards the five below
   std::string text;  // rows not yet written
+  MonoTime oldest{};  // of the first of them, if there is one
   std::size_t limit = kMaxBuffered;
   std::size_t lost_rows = 0;  // dropped since the last event about it
   MonoTime lost_from{};
@@ -82,6 +84,11 @@ struct SampleStream::State {
         static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(cut), '\n'));
     text.erase(0, cut);
   }
+  // Whether flush(before) writes this stream now; the header at once.
+  bool is_due(std::optional<MonoTime> before) {
+    const std::lock_guard lock(mutex);
+    return written == 0 || text.size() > kWaitingText || (!text.empty() && (!before || oldest < *before));
+  }
   Result<void> write_pending(FrameCompressor& compressor);
   Result<void> write_frame(std::string_view frame);
 };
@@ -92,6 +99,7 @@ SampleStream::~SampleStream() = default;
 void SampleStream::append(std::span<const Row> rows) {
   State& s = *state_;
   const std::lock_guard lock(s.mutex);
+  if (s.text.empty() && !rows.empty()) s.oldest = rows.front().t;
   for (const Row& row : rows) {
     append_int(s.text, to_ns(row.t));
     if (!s.own_time) {
@@ -145,6 +153,7 @@ Result<void> SampleStream::State::write_pending(FrameCompressor& compressor) {
   if (begin == 0 && written == 0) begin = header.size();
   const std::lock_guard lock(mutex);
   text.insert(0, pending, begin);
+  oldest = MonoTime::min();
   trim();
   return result;
 }
@@ -275,7 +284,7 @@ Result<void> RunWriter::State::write_events(const fs::path& path, const std::str
   return result;
 }
 
-Result<void> RunWriter::flush() {
+Result<void> RunWriter::flush(std::optional<MonoTime> before) {
   std::vector<SampleStream*> streams;
   {
     const std::lock_guard lock(state_->mutex);
@@ -284,6 +293,7 @@ Result<void> RunWriter::flush() {
   // One failure does not keep the others from being written.
   Result<void> result;
   for (SampleStream* stream : streams) {
+    if (!stream->state_->is_due(before)) continue;
     auto written = stream->state_->write_pending(state_->compressor);
     if (!written && result) result = std::move(written);
   }

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -55,10 +56,11 @@ class RunWriter {
   [[nodiscard]] Result<SampleStream*> open_samples(const std::string& node, const SensorInfo& sensor);
   // Buffers an event for nodes/NODE/events.csv. Any thread.
   void add_event(const std::string& node, const Event& event);
-  // Compresses and writes what is buffered: one frame a stream that has rows. Called at least twice a second by one
-  // thread. On an error (disk full) nothing is lost: the rows stay buffered, up to 64 MiB over all streams, and are
-  // tried again; beyond that the oldest are dropped and the loss becomes an event as soon as events can be written.
-  [[nodiscard]] Result<void> flush();
+  // Compresses and writes what is buffered: one frame a stream. With `before`, streams whose oldest buffered row is
+  // not older than that wait for the next call, so that frames are larger and fewer. Called at least twice a second by
+  // one thread. On an error (disk full) nothing is lost: the rows stay buffered, up to 64 MiB over all streams, and
+  // are tried again; beyond that the oldest are dropped and the loss becomes an event as soon as events can be written.
+  [[nodiscard]] Result<void> flush(std::optional<MonoTime> before = std::nullopt);
   // Reads the marker files of RUN/markers, writes the node's regions.csv and removes the marker files whose process
   // has ended. `cut_at` ends the regions that are still open. Call once, after the command has ended.
   [[nodiscard]] Result<void> write_regions(const std::string& node, MonoTime cut_at);

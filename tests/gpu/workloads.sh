@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The reference workloads on a machine with an NVIDIA GPU and PyTorch: builds them against that PyTorch's LibTorch,
 # compares each network with its Python reference, and times training beside PyTorch eager. Read-only towards the GPU.
-# usage: tests/gpu/workloads.sh OUT_DIR STAGE...     stages: build, parity, smoke, speed (EXTRA=folder of headers and
+# usage: tests/gpu/workloads.sh OUT_DIR STAGE...     stages: build, fused, parity, smoke, speed (EXTRA=folder of headers and
 # libraries that the machine lacks, UTF8PROC among them; NETWORKS, PRECISION, PAIRS, SECONDS_EACH for speed)
 set -uo pipefail
 out=$1
@@ -24,6 +24,8 @@ build() {
   [ $code = 0 ] || grep -E "error|FAILED|undefined" "$out/build.log" | head -n 40
   return $code
 }
+
+fused() { $build/bin/ergometer-fused-norm-check; }
 
 parity() {
   mkdir -p build/parity

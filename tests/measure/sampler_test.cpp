@@ -27,18 +27,16 @@ struct Simulation {
   SamplerCounts run(Nanos length) {
     const Participant self(*clock);
     StopSignal never, done;
-    Sampler sampler(sensor, clock, kStart, kept.sink(), {}, [&done] { done.request(); });
+    Sampler sampler({{sensor, kept.sink(), {}}}, clock, kStart, [&done] { done.request(); });
     clock->sleep_until(kStart + length, never);
     sampler.request_stop();
     clock->sleep_until(clock->now() + 3s, done);
-    stuck_since = sampler.abandon();
     return sampler.counts();
   }
 
   std::shared_ptr<SteppedClock> clock = std::make_shared<SteppedClock>(kStart, wall_ns(0));
   std::shared_ptr<ScriptedSensor> sensor;
   Kept kept;
-  std::optional<MonoTime> stuck_since;
 };
 
 Result<void> give(Readings& out, double value) {
@@ -63,7 +61,7 @@ TEST(Sampler, TicksStandOnTheOriginsGrid) {
   Kept kept;
   const Participant self(*clock);
   StopSignal never, done;
-  Sampler sampler(sensor, clock, kStart, kept.sink(), {}, [&done] { done.request(); });
+  Sampler sampler({{sensor, kept.sink(), {}}}, clock, kStart, [&done] { done.request(); });
   clock->sleep_until(kStart + 210ms, never);
   sampler.request_stop();
   clock->sleep_until(kStart + 3s, done);
@@ -211,13 +209,14 @@ TEST(Sampler, F52_StuckReadIsLeftBehind) {
       return {};
     });
     sensor = stuck;
-    Sampler sampler(std::move(stuck), clock, kStart, kept.sink(), {}, [done] { done->request(); });
+    Sampler sampler({{std::move(stuck), kept.sink(), {}}}, clock, kStart, [done] { done->request(); });
     clock->sleep_until(kStart + 20s, never);
     sampler.request_stop();
     EXPECT_TRUE(clock->sleep_until(clock->now() + 3s, *done)) << "must still be stuck";
-    const auto since = sampler.abandon();
-    ASSERT_TRUE(since);
-    EXPECT_EQ(*since, kStart + 3s);
+    const auto left = sampler.abandon();
+    ASSERT_EQ(left.size(), 1U);
+    EXPECT_EQ(left[0].name, "scripted");
+    EXPECT_EQ(left[0].since, kStart + 3s);
     EXPECT_EQ(kept.rows.size(), 4U);
   }
   // Its thread ends by itself once the driver answers, and its state with it.
@@ -225,6 +224,61 @@ TEST(Sampler, F52_StuckReadIsLeftBehind) {
   clock->sleep_until(kStart + 60s, never);
   for (int i = 0; i < 500 && !sensor.expired(); ++i) std::this_thread::sleep_for(10ms);
   EXPECT_TRUE(sensor.expired());
+}
+
+TEST(Sampler, SensorsOfOneThreadKeepTheirOwnTicksAndFailures) {
+  auto clock = std::make_shared<SteppedClock>(kStart, wall_ns(0));
+  Kept fast_kept, slow_kept;
+  auto fast = std::make_shared<ScriptedSensor>(clock, 100ms, [](MonoTime, Readings& out) { return give(out, 1); });
+  auto slow = std::make_shared<ScriptedSensor>(clock, 250ms, [](MonoTime now, Readings& out) -> Result<void> {
+    if (now == kStart + 250ms) return fail(ErrorCode::lost, "gone");
+    return give(out, 2);
+  });
+  int first_reads = 0;
+  const auto count = [&first_reads] { ++first_reads; };
+  const Participant self(*clock);
+  StopSignal never, done;
+  Sampler sampler({{fast, fast_kept.sink(), count}, {slow, slow_kept.sink(), count}}, clock, kStart,
+                  [&done] { done.request(); });
+  clock->sleep_until(kStart + 520ms, never);
+  sampler.request_stop();
+  clock->sleep_until(kStart + 3s, done);
+  EXPECT_THAT(sampler.abandon(), IsEmpty());
+  EXPECT_EQ(first_reads, 2);
+  std::vector<double> times;
+  for (const auto& row : fast_kept.rows) times.push_back(at_s(row.t));
+  EXPECT_THAT(times, ElementsAre(0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.52));
+  EXPECT_THAT(fast_kept.events, IsEmpty());
+  times.clear();
+  for (const auto& row : slow_kept.rows) times.push_back(at_s(row.t));
+  EXPECT_THAT(times, ElementsAre(0, 0.25, 0.5, 0.52));  // after a failure it is tried half as often
+  EXPECT_EQ(sampler.counts(1).errors, 1);
+  EXPECT_EQ(sampler.counts(0).errors, 0);
+}
+
+TEST(Sampler, AStuckThreadLeavesAllItsSensorsBehind) {
+  auto clock = std::make_shared<SteppedClock>(kStart, wall_ns(0));
+  Kept a_kept, b_kept;
+  auto a = std::make_shared<ScriptedSensor>(clock, 1s, [](MonoTime, Readings& out) { return give(out, 1); });
+  auto b = std::make_shared<ScriptedSensor>(clock, 1s, [clock](MonoTime now, Readings& out) -> Result<void> {
+    StopSignal never_stopped;
+    if (now == kStart + 2s) clock->sleep_until(now + 30s, never_stopped);
+    return give(out, 2);
+  });
+  const Participant self(*clock);
+  auto done = std::make_shared<StopSignal>();
+  StopSignal never;
+  Sampler sampler({{a, a_kept.sink(), {}}, {b, b_kept.sink(), {}}}, clock, kStart, [done] { done->request(); });
+  clock->sleep_until(kStart + 10s, never);
+  sampler.request_stop();
+  EXPECT_TRUE(clock->sleep_until(clock->now() + 3s, *done)) << "must still be stuck";
+  const auto left = sampler.abandon();
+  ASSERT_EQ(left.size(), 2U);
+  EXPECT_EQ(left[0].since, kStart + 2s);
+  EXPECT_EQ(left[1].since, kStart + 1s);
+  EXPECT_EQ(a_kept.rows.size(), 3U);
+  EXPECT_EQ(b_kept.rows.size(), 2U);
+  clock->sleep_until(kStart + 60s, never);
 }
 
 TEST(Sampler, EventsOfTheSensorBearItsName) {

@@ -242,6 +242,26 @@ TEST(Run, RegionsOfARunThatEndsAndOfOneThatDoesNot) {
   EXPECT_EQ(to_ns((*ended)[0].end), last + 1);
 }
 
+TEST(Run, YoungRowsWaitForALargerFrame) {
+  const TempDir dir;
+  const auto writer = start(dir / "run", {sensor("a", true), sensor("b", true)});
+  auto* a = *writer->open_samples("node1", sensor("a", true));
+  auto* b = *writer->open_samples("node1", sensor("b", true));
+  const auto rows_of = [&](const char* name) { return open(dir / "run").samples("node1", name)->rows(); };
+  ASSERT_TRUE(writer->flush());  // the headers
+  a->append(std::vector{row(10, 1, 1)});
+  b->append(std::vector{row(20, 1, 1)});
+  ASSERT_TRUE(writer->flush(mono_ns(15)));
+  EXPECT_EQ(rows_of("a"), 1U);
+  EXPECT_EQ(rows_of("b"), 0U);
+  b->append(std::vector{row(30, 1, 1)});
+  ASSERT_TRUE(writer->flush(mono_ns(21)));
+  EXPECT_EQ(rows_of("b"), 2U);
+  a->append(std::vector{row(40, 1, 1)});
+  ASSERT_TRUE(writer->flush());
+  EXPECT_EQ(rows_of("a"), 2U);
+}
+
 TEST(Run, AKilledWriterLosesNothingThatWasFlushed) {
   const TempDir dir;
   int pipe_ends[2];

@@ -24,15 +24,17 @@ class BottleneckImpl : public nn::Module {
         conv3_(register_module("conv3", unbiased(width, width * kExpansion, 1, 1))),
         bn3_(register_module("bn3", nn::BatchNorm2d(width * kExpansion))) {
     if (stride == 1 && in == width * kExpansion) return;
-    projection_ = register_module(
-        "downsample", nn::Sequential(unbiased(in, width * kExpansion, 1, stride), nn::BatchNorm2d(width * kExpansion)));
+    projection_ = unbiased(in, width * kExpansion, 1, stride);
+    projection_bn_ = nn::BatchNorm2d(width * kExpansion);
+    register_module("downsample", nn::Sequential(projection_, projection_bn_));
   }
 
   torch::Tensor forward(const torch::Tensor& input) {
     torch::Tensor x = norm_relu(bn1_, conv1_->forward(input));
     x = norm_relu(bn2_, conv2_->forward(x));
     x = conv3_->forward(x);
-    return norm_add_relu(bn3_, x, projection_.is_empty() ? input : projection_->forward(input));
+    if (projection_.is_empty()) return norm_add_relu(bn3_, x, input);
+    return norm_add_relu(bn3_, x, normalised(projection_bn_, projection_->forward(input)));
   }
 
  private:
@@ -42,7 +44,8 @@ class BottleneckImpl : public nn::Module {
   nn::BatchNorm2d bn2_;
   nn::Conv2d conv3_;
   nn::BatchNorm2d bn3_;
-  nn::Sequential projection_{nullptr};
+  nn::Conv2d projection_{nullptr};
+  nn::BatchNorm2d projection_bn_{nullptr};
 };
 TORCH_MODULE(Bottleneck);
 

@@ -30,12 +30,6 @@ Return fetch(const Driver::Access& access, Sampling kind, std::uint64_t since_us
   }
 }
 
-std::vector<std::string> columns_of(const SensorInfo& info) {
-  std::vector<std::string> names;
-  for (const auto& channel : info.channels) names.push_back(channel.column);
-  return names;
-}
-
 }  // namespace
 
 struct BufferSensor::Timed {
@@ -94,7 +88,7 @@ BufferSensor::BufferSensor(std::shared_ptr<Driver> driver, std::shared_ptr<Gpu> 
       columns_(std::move(columns)),
       last_us_(columns_.size()),
       off_(columns_.size()),
-      cells_(columns_of(info_)) {}
+      cells_(column_names(info_)) {}
 
 Return BufferSensor::harvest(const Driver::Access& access, std::size_t column, std::vector<Timed>& into) {
   // A wall clock that was set back would leave us waiting for samples newer than the future.

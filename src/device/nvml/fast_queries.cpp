@@ -58,12 +58,6 @@ Query power_fields(const GpuFacts& gpu, const Driver::Access& access) {
       access);
 }
 
-bool has_column(const Query& query, std::string_view column) {
-  for (const auto& channel : query.channels)
-    if (channel.column == column) return true;
-  return false;
-}
-
 Query power_usage(const GpuFacts& gpu, const Api& api) {
   const bool average = gpu.power.method == Method::average;
   return {"power",

@@ -142,11 +142,13 @@ class Builder {
  public:
   Builder(const std::shared_ptr<Driver>& driver, GpuParts& parts) : driver_(driver), parts_(parts) {}
 
-  void polled(std::string suffix, Nanos interval, std::vector<Query> queries, std::string note = {}) {
+  void polled(std::string suffix, Nanos interval, std::vector<Query> queries, std::string note = {},
+              std::string thread = {}) {
     if (queries.empty()) return;
     auto info = sensor_info(fmt::format("gpu{}{}", parts_.info.index, suffix), interval, queries);
     info.note = std::move(note);
-    parts_.sensors.push_back(std::make_shared<QuerySensor>(driver_, parts_.gpu, std::move(info), std::move(queries)));
+    parts_.sensors.push_back(
+        std::make_shared<QuerySensor>(driver_, parts_.gpu, std::move(info), std::move(queries), std::move(thread)));
   }
 
   void buffered(std::string suffix, Nanos interval, std::vector<BufferColumn> columns, std::string note) {
@@ -204,12 +206,14 @@ void build_sensors(const std::shared_ptr<Driver>& driver, const Driver::Access& 
   const Nanos energy_interval = power.empty() ? seconds(1) : seconds(5);
   // Without the samples the gauges give the power; with them they tell what changes more slowly (NVML averages its
   // utilisation over 1/6 to 1 s), at half the cost.
+  // Then they also share one thread for all GPUs: a GPU that blocks delays gauges, never energy.
+  const char* gauge_thread = power.empty() ? "" : "nvml-gauges";
   const Nanos gauge_interval = interval.value_or(power.empty() ? milliseconds(100) : milliseconds(200));
   const bool measurable = !power.empty() || !energy.empty() || measures_power(fast);
 
   Builder builder(driver, parts);
   builder.buffered("-samples", milliseconds(500), std::move(power), "read twice a second; the ring holds about 2 s");
-  builder.polled("", gauge_interval, std::move(fast));
+  builder.polled("", gauge_interval, std::move(fast), {}, gauge_thread);
   builder.polled("-energy", energy_interval, std::move(energy), "read rarely: a read takes 3 to 16 ms");
   builder.buffered("-utilisation", seconds(5), std::move(utilisation), "the ring holds about 14 s");
   builder.polled("-activity", seconds(1), std::move(activity));

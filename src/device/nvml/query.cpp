@@ -2,14 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace ergometer::nvml {
 namespace {
-
-std::vector<std::string> columns_of(const SensorInfo& info) {
-  std::vector<std::string> names;
-  for (const auto& channel : info.channels) names.push_back(channel.column);
-  return names;
-}
 
 // The result of one row's queries.
 struct Outcome {
@@ -31,13 +27,23 @@ struct Outcome {
 
 }  // namespace
 
+std::vector<std::string> column_names(const SensorInfo& info) {
+  std::vector<std::string> names;
+  for (const auto& channel : info.channels) names.push_back(channel.column);
+  return names;
+}
+
+bool has_column(const Query& query, std::string_view column) {
+  return std::any_of(query.channels.begin(), query.channels.end(), [&](const auto& c) { return c.column == column; });
+}
+
 QuerySensor::QuerySensor(std::shared_ptr<Driver> driver, std::shared_ptr<Gpu> gpu, SensorInfo info,
-                         std::vector<Query> queries)
-    : Sensor(std::move(info)),
+                         std::vector<Query> queries, std::string thread)
+    : Sensor(std::move(info), std::move(thread)),
       driver_(std::move(driver)),
       gpu_(std::move(gpu)),
       queries_(std::move(queries)),
-      cells_(columns_of(info_)) {}
+      cells_(column_names(info_)) {}
 
 Result<void> QuerySensor::read(Readings& out) {
   auto access = driver_->access(*gpu_);

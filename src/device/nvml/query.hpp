@@ -24,6 +24,10 @@ struct Query {
   bool off = false;  // the driver said that it cannot: not asked again
 };
 
+[[nodiscard]] bool has_column(const Query& query, std::string_view column);
+// The columns that a sensor's cells are named after.
+[[nodiscard]] std::vector<std::string> column_names(const SensorInfo& info);
+
 // What one GPU is, as far as its queries need to know.
 struct GpuFacts {
   GpuInfo info;
@@ -65,7 +69,8 @@ struct FieldColumn {
 // Polls its queries; a row holds what answered. An Error if nothing did and the GPU or driver is away.
 class QuerySensor final : public Sensor {
  public:
-  QuerySensor(std::shared_ptr<Driver> driver, std::shared_ptr<Gpu> gpu, SensorInfo info, std::vector<Query> queries);
+  QuerySensor(std::shared_ptr<Driver> driver, std::shared_ptr<Gpu> gpu, SensorInfo info, std::vector<Query> queries,
+              std::string thread = {});
   Result<void> read(Readings& out) override;
 
  private:

@@ -42,10 +42,10 @@ struct Throttle {
   int quiet = 0;
   bool on = false;
 
-  void observe(std::optional<double> seconds, int gpu, Readings& out) {
-    if (!seconds) return;
-    const double rise = last ? *seconds - *last : 0;
-    last = seconds;
+  void observe(std::optional<double> spent_s, int gpu, Readings& out) {
+    if (!spent_s) return;
+    const double rise = last ? *spent_s - *last : 0;
+    last = spent_s;
     if (rise > 0) {
       total += rise;
       quiet = 0;
@@ -95,10 +95,6 @@ Query throttle_and_limits(const GpuFacts& gpu, const Driver::Access& access) {
     return code;
   };
   return query;
-}
-
-bool has_column(const Query& query, std::string_view column) {
-  return std::any_of(query.channels.begin(), query.channels.end(), [&](const auto& c) { return c.column == column; });
 }
 
 Query enforced_limit(const GpuFacts& gpu, const Api& api) {

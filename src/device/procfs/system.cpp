@@ -14,6 +14,7 @@
 #include "device/cpu_topology.hpp"
 #include "device/kernel_file.hpp"
 #include "device/proc_stat.hpp"
+#include "device/procfs/resource.hpp"
 
 namespace ergometer::procfs {
 namespace {
@@ -143,19 +144,6 @@ std::optional<double> meminfo_bytes(std::string_view text, std::string_view key)
   return std::nullopt;
 }
 
-Channel resource(std::string column, Quantity quantity, std::string unit, Behaviour behaviour, std::string note = {}) {
-  Channel c;
-  c.column = std::move(column);
-  c.quantity = quantity;
-  c.unit = std::move(unit);
-  c.behaviour = behaviour;
-  c.domain = "system";
-  c.scope = Scope::system;
-  c.in_total = false;
-  c.note = std::move(note);
-  return c;
-}
-
 SensorInfo system_info(const CgroupUsage& cgroup) {
   using enum Behaviour;
   SensorInfo info;
@@ -163,18 +151,18 @@ SensorInfo system_info(const CgroupUsage& cgroup) {
   info.interface = "procfs";
   info.interval = std::chrono::seconds(1);
   info.channels = {
-      resource("cpu_s", Quantity::duration, "s", counter, "busy time of all CPUs"),
-      resource("cpu_online_count", Quantity::count, "", gauge),
-      resource("memory_used_bytes", Quantity::bytes, "B", gauge, "MemTotal - MemAvailable"),
-      resource("disk_read_bytes", Quantity::bytes, "B", counter, "whole disks"),
-      resource("disk_written_bytes", Quantity::bytes, "B", counter, "whole disks"),
-      resource("network_received_bytes", Quantity::bytes, "B", counter, "physical interfaces, else all but lo"),
-      resource("network_sent_bytes", Quantity::bytes, "B", counter, "physical interfaces, else all but lo"),
+      resource(Scope::system, "cpu_s", Quantity::duration, "s", counter, "busy time of all CPUs"),
+      resource(Scope::system, "cpu_online_count", Quantity::count, "", gauge),
+      resource(Scope::system, "memory_used_bytes", Quantity::bytes, "B", gauge, "MemTotal - MemAvailable"),
+      resource(Scope::system, "disk_read_bytes", Quantity::bytes, "B", counter, "whole disks"),
+      resource(Scope::system, "disk_written_bytes", Quantity::bytes, "B", counter, "whole disks"),
+      resource(Scope::system, "network_received_bytes", Quantity::bytes, "B", counter, "physical interfaces, else all but lo"),
+      resource(Scope::system, "network_sent_bytes", Quantity::bytes, "B", counter, "physical interfaces, else all but lo"),
   };
   if (!cgroup.memory_bytes.empty())
-    info.channels.push_back(resource("cgroup_memory_bytes", Quantity::bytes, "B", gauge, cgroup.memory_bytes.string()));
+    info.channels.push_back(resource(Scope::system, "cgroup_memory_bytes", Quantity::bytes, "B", gauge, cgroup.memory_bytes.string()));
   const auto& cpu = cgroup.cpu_ns.empty() ? cgroup.cpu_stat : cgroup.cpu_ns;
-  if (!cpu.empty()) info.channels.push_back(resource("cgroup_cpu_s", Quantity::duration, "s", counter, cpu.string()));
+  if (!cpu.empty()) info.channels.push_back(resource(Scope::system, "cgroup_cpu_s", Quantity::duration, "s", counter, cpu.string()));
   return info;
 }
 
@@ -291,7 +279,7 @@ std::shared_ptr<Sensor> make_cpus_sensor(const Host& host) {
   info.interface = "procfs";
   info.interval = std::chrono::seconds(1);
   for (const int cpu : cpus)
-    info.channels.push_back(resource(fmt::format("cpu{}_busy_s", cpu), Quantity::duration, "s", Behaviour::counter));
+    info.channels.push_back(resource(Scope::system, fmt::format("cpu{}_busy_s", cpu), Quantity::duration, "s", Behaviour::counter));
   return std::make_shared<CpusSensor>(host, std::move(info), std::move(cpus));
 }
 

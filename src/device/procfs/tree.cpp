@@ -9,6 +9,7 @@
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "device/procfs/process.hpp"
+#include "device/procfs/resource.hpp"
 
 namespace ergometer::procfs {
 namespace {
@@ -140,19 +141,6 @@ class IoSum {
   bool complete_ = true;
 };
 
-Channel resource(std::string column, Quantity quantity, std::string unit, Behaviour behaviour, std::string note = {}) {
-  Channel c;
-  c.column = std::move(column);
-  c.quantity = quantity;
-  c.unit = std::move(unit);
-  c.behaviour = behaviour;
-  c.domain = "tree";
-  c.scope = Scope::tree;
-  c.in_total = false;
-  c.note = std::move(note);
-  return c;
-}
-
 SensorInfo tree_info(int root_pid) {
   using enum Behaviour;
   SensorInfo info;
@@ -161,13 +149,13 @@ SensorInfo tree_info(int root_pid) {
   info.interval = std::chrono::seconds(1);
   info.note = fmt::format("processes below pid {}, itself excluded", root_pid);
   info.channels = {
-      resource("cpu_s", Quantity::duration, "s", counter, "user and system time, ended processes included"),
-      resource("rss_sum_bytes", Quantity::bytes, "B", gauge, "shared pages counted in every process"),
-      resource("pss_bytes", Quantity::bytes, "B", gauge, "shared pages counted once; read about every 5 s"),
-      resource("process_count", Quantity::count, "", gauge),
-      resource("thread_count", Quantity::count, "", gauge),
-      resource("disk_read_bytes", Quantity::bytes, "B", counter),
-      resource("disk_written_bytes", Quantity::bytes, "B", counter),
+      resource(Scope::tree, "cpu_s", Quantity::duration, "s", counter, "user and system time, ended processes included"),
+      resource(Scope::tree, "rss_sum_bytes", Quantity::bytes, "B", gauge, "shared pages counted in every process"),
+      resource(Scope::tree, "pss_bytes", Quantity::bytes, "B", gauge, "shared pages counted once; read about every 5 s"),
+      resource(Scope::tree, "process_count", Quantity::count, "", gauge),
+      resource(Scope::tree, "thread_count", Quantity::count, "", gauge),
+      resource(Scope::tree, "disk_read_bytes", Quantity::bytes, "B", counter),
+      resource(Scope::tree, "disk_written_bytes", Quantity::bytes, "B", counter),
   };
   return info;
 }

@@ -176,6 +176,33 @@ TEST(WorkloadCli, EveryWorkloadHasItsParts) {
   EXPECT_EQ(names.size(), 10U);
 }
 
+// Each network's training and what its loss does are tested beside it (tests/workloads/{vision,language,...}).
+class Infer : public ::testing::TestWithParam<std::vector<std::string>> {};
+
+TEST_P(Infer, TellsLatenciesAndALoss) {
+  std::vector<std::string> arguments = {"infer", "--data", "synthetic", "--steps", "2", "--warm-up", "1"};
+  arguments.insert(arguments.begin() + 1, GetParam().begin(), GetParam().end());
+  const Outcome outcome = run(arguments);
+  EXPECT_EQ(outcome.code, 0) << outcome.notes;
+  for (const char* text : {" in ", "/s", "p50 ", "p90 ", "p99 ", "loss "})
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << text << '\n' << outcome.out;
+  EXPECT_EQ(outcome.out.find("nan"), std::string::npos) << outcome.out;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    AllTen, Infer,
+    ::testing::Values(std::vector<std::string>{"vgg16", "--image-size", "32", "--batch", "2"},
+                      std::vector<std::string>{"resnet50", "--image-size", "64", "--batch", "2"},
+                      std::vector<std::string>{"inception_v3", "--image-size", "96", "--batch", "2"},
+                      std::vector<std::string>{"xray_vgg19", "--image-size", "122", "--batch", "1"},
+                      std::vector<std::string>{"bert_base", "--sequence", "16", "--batch", "2"},
+                      std::vector<std::string>{"distilbert", "--sequence", "16", "--batch", "2"},
+                      std::vector<std::string>{"schnet", "--batch", "4"},
+                      std::vector<std::string>{"dimenet", "--batch", "2"},
+                      std::vector<std::string>{"pna", "--batch", "4"},
+                      std::vector<std::string>{"load_lstm", "--batch", "4"}),
+    [](const auto& info) { return info.param.front(); });
+
 TEST(WorkloadCli, TheConfigFileGivesOptionsAndTheCommandLineWins) {
   const test::TempDir folder;
   const std::string config = (folder / "run.toml").string();

@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <fstream>
 #include <numeric>
 #include <sstream>
 #include <stdexcept>
+#include <thread>
 
 #include "core/workload.hpp"
 #include "engine/options.hpp"
@@ -21,6 +23,7 @@ struct Faults {
   std::atomic<std::int64_t> throwing_sample{-1};    // its batch throws
   std::atomic<std::int64_t> unreadable_sample{-1};  // is skipped, or an error if strict
   std::atomic<std::int64_t> nan_sample{-1};         // is not a number
+  std::atomic<std::int64_t> load_ms{0};             // a batch takes at least so long to load
   std::atomic<std::int64_t> loads{0};               // counted
   std::atomic<std::int64_t> open{0};                // data sets that live
 };
@@ -46,6 +49,7 @@ class Points final : public DataSet {
 
   Result<Batch> load(const std::vector<std::int64_t>& samples, std::uint64_t seed) const override {
     ++faults.loads;
+    std::this_thread::sleep_for(std::chrono::milliseconds(faults.load_ms));
     const auto count = static_cast<std::int64_t>(samples.size());
     Batch batch;
     batch.tensors = {torch::zeros({count, kFeatures}), torch::zeros({count}, torch::kInt64), torch::ones({count})};
@@ -163,7 +167,7 @@ class Quiet : public testing::Test {
  protected:
   Quiet() {
     faults.broken_sample = faults.throwing_sample = faults.unreadable_sample = faults.nan_sample = -1;
-    faults.loads = 0;
+    faults.loads = faults.load_ms = 0;
   }
   Console console() { return {out_, notes_}; }
   static TrainOptions train_options() {

@@ -225,6 +225,21 @@ TEST_F(Training, StepsBoundTheEpoch) {
   EXPECT_EQ(report->epochs[0].samples, 24);
 }
 
+TEST_F(Training, WaitingForDataIsTold) {
+  TrainOptions options = train_options();
+  options.epochs = 1;
+  options.steps = 4;
+  options.validate = false;
+  options.workers = 0;
+  fixture::faults.load_ms = 30;
+  const auto report = run(options);
+  ASSERT_TRUE(report);
+  const EpochReport& epoch = report->epochs[0];
+  EXPECT_GE(epoch.data_wait_share * epoch.seconds, 4 * 0.030);  // what each load takes at least
+  EXPECT_LE(epoch.data_wait_share, 1);
+  EXPECT_NE(out_.str().find(" % waiting for data)"), std::string::npos) << out_.str();
+}
+
 // A network that is one weight with a gradient of 1 in every step: what is left of it tells the learning rates.
 class OneWeight final : public Task {
  public:
