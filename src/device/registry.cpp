@@ -131,7 +131,8 @@ struct SensorSearch::State {
   std::vector<std::shared_ptr<Search>> searches;
   bool model_done = false;
 
-  bool take_one(bool quick, Discovery& all);
+  bool take_one(bool quick, bool in_order, Discovery& all);
+  bool add_model(Discovery& all);
   void give_up(Search& search, Discovery& all) const;
   Result<void> open_named(Discovery& all) const;
 };
@@ -147,12 +148,14 @@ void SensorSearch::State::give_up(Search& search, Discovery& all) const {
        "look at the kernel log (dmesg)"});
 }
 
-// Waits for whichever of the quick or slow searches answers next and adds it; false when none is left.
-bool SensorSearch::State::take_one(bool quick, Discovery& all) {
+// Adds the next of the quick or slow searches: in the order of kBackends, or whichever answers first. False when none
+// is left.
+bool SensorSearch::State::take_one(bool quick, bool in_order, Discovery& all) {
   std::vector<Search*> waiting;
   for (auto& search : searches)
     if (search->backend->quick == quick && !search->taken) waiting.push_back(search.get());
   if (waiting.empty()) return false;
+  if (in_order) waiting.resize(1);
   std::unique_lock lock(board->mutex);
   const auto ready = [&] { return std::ranges::find_if(waiting, &Search::done); };
   if (!board->done_changed.wait_until(lock, deadline, [&] { return ready() != waiting.end(); })) {
@@ -209,22 +212,24 @@ Result<SensorSearch> SensorSearch::begin(const Host& host, DiscoverOptions optio
 
 Result<Discovery> SensorSearch::quick() {
   Discovery found;
-  while (state_->take_one(true, found)) {
+  while (state_->take_one(true, true, found)) {
   }
   if (auto opened = state_->open_named(found); !opened) return tl::unexpected(opened.error());
   return found;
 }
 
-bool SensorSearch::next(Discovery& found) {
-  if (state_->take_one(false, found)) return true;
-  if (std::exchange(state_->model_done, true)) return false;
-  if (wanted(state_->options, "model")) discover_model(state_->host, state_->options, found);
+bool SensorSearch::State::add_model(Discovery& all) {
+  if (std::exchange(model_done, true)) return false;
+  if (wanted(options, "model")) discover_model(host, options, all);
   return true;
 }
 
+bool SensorSearch::next(Discovery& found) { return state_->take_one(false, false, found) || state_->add_model(found); }
+
 void SensorSearch::finish(Discovery& found) {
-  while (next(found)) {
+  while (state_->take_one(false, true, found)) {
   }
+  state_->add_model(found);
 }
 
 Result<Discovery> discover(const Host& host, const DiscoverOptions& options, Nanos patience) {

@@ -128,6 +128,17 @@ TEST(NodeMeter, NeverAddedToItsPartsNorToAnotherMeter) {
   EXPECT_TRUE(std::abs(alone_j - 50'000) < 1 || std::abs(alone_j - 51'000) < 1) << alone_j;
 }
 
+TEST(NodeMeter, F121_ProcessorsAboveTheNodeAreKeptAndWarnedOnce) {
+  const auto ipmi = trace("ipmi-dcmi", power("node", Scope::node), constant(102, 0, 10));
+  const auto one = trace("rapl0", power("package/0", Scope::package), constant(70, 0, 10));
+  const auto two = trace("rapl1", power("package/1", Scope::package), constant(80, 0, 10));
+  const auto summary = summarise(run_of(0, 10), {ipmi, one, two});
+  EXPECT_NEAR(summary.run.energy_j.value(), 1500, 1e-6);
+  EXPECT_NEAR(domain(summary, "node").mean_power_w.value(), 102, 1e-6);
+  EXPECT_EQ(count_warnings(summary, "meters-disagree"), 1u);
+  EXPECT_EQ(summary.nodes[0].unexplained_j, std::nullopt) << "no negative rest";
+}
+
 TEST(NodeMeter, F94_SlurmsFigureIsALineOfItsOwn) {
   auto reported = counter("job/slurm", Scope::system);
   reported.in_total = false;

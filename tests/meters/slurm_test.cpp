@@ -76,7 +76,7 @@ TEST(Slurm, F94_SlurmsFigureIsNeverInTheTotal) {
   }
 }
 
-TEST(Slurm, ValuesThatSlurmDoesNotHave) {
+TEST(Slurm, F115_ValuesThatSlurmDoesNotHave) {
   for (const auto* text :
        {"CurrentWatts=n/s AveWatts=n/s", "CurrentWatts=0", "CurrentWatts=4294967294",
         "CurrentWatts=", "MyCurrentWatts=300", "CurrentWatts=18446744073709551614", "CurrentWatts=-3", ""})
