@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <memory>
 
-#include "analysis/candidate.hpp"
 #include "analysis/meter_check.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
@@ -43,7 +42,7 @@ std::vector<Source> sources_of(const RunReader& reader) {
       const auto trace = reader.samples(node.name, sensor);
       if (!trace) continue;
       for (const auto& channel : trace->info.channels)
-        if (gives_energy(channel) && channel.measured) out.push_back({node.name, sensor, channel.column, channel});
+        if (channel.method && channel.measured) out.push_back({node.name, sensor, channel.column, channel});
     }
   return out;
 }
