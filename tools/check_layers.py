@@ -40,7 +40,8 @@ STANDARD_ONLY = {"src/region", "include/ergometer"}
 # Backends see the sensor interface, never each other; the registry alone sees them all.
 DEVICE_COMMON = {"device/host.hpp", "device/sensor.hpp", "device/kernel_file.hpp", "device/cpu_topology.hpp",
                  "device/cgroup.hpp", "device/proc_stat.hpp", "device/drm_card.hpp", "device/number_sensor.hpp",
-                 "device/process_view.hpp", "device/control.hpp", "device/file_control.hpp"}
+                 "device/process_view.hpp", "device/control.hpp", "device/file_control.hpp",
+                 "device/node_meter.hpp", "device/tool.hpp"}
 REGISTRY = "src/device/registry.cpp"
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')

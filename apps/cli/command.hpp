@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct Context {
   std::filesystem::path host_root;              // --host-root, ERGOMETER_HOST_ROOT
   std::string nvml_path = "libnvidia-ml.so.1";  // --nvml, ERGOMETER_NVML
   std::vector<std::string> measured_command;    // what follows "--"
+  std::map<std::string, std::string> meter_settings;  // [ipmi], [redfish], [meter] of ergometer.toml, ERGOMETER_IPMI_...
   int exit_code = 0;
   [[nodiscard]] Host host() const { return Host::real(host_root); }
 };
@@ -43,5 +45,6 @@ void add_doctor(CLI::App& app, Context& context);
 void add_mark(CLI::App& app, Context& context);
 void add_calibrate(CLI::App& app, Context& context);
 void add_control(CLI::App& app, Context& context);
+void add_check_meter(CLI::App& app, Context& context);
 
 }  // namespace ergometer::cli

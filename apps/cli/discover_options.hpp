@@ -10,6 +10,7 @@ inline DiscoverOptions default_discover_options(const Context& context) {
   DiscoverOptions options;
   options.environment = current_environment();
   options.nvml_path = context.nvml_path;
+  options.meter_settings = context.meter_settings;
   return options;
 }
 

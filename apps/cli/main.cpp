@@ -8,12 +8,12 @@ int main(int argc, char** argv) {
   Context context;
   add_global_options(app, context);
   for (const auto add : {add_run, add_show, add_list, add_export, add_sensors, add_doctor, add_mark, add_calibrate,
-                         add_control})
+                         add_control, add_check_meter})
     add(app, context);
   // Whatever is asked for: what an earlier command left set must not stay unnoticed.
   app.parse_complete_callback([&] {
     if (!app.got_subcommand("control")) warn_about_changed_controls(context);
   });
-  if (const auto settings = apply_settings(app); !settings) return report_error(settings.error());
+  if (const auto settings = apply_settings(app, context); !settings) return report_error(settings.error());
   return parse_and_run(app, context, argc, argv);
 }

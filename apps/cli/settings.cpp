@@ -16,6 +16,7 @@
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "base/toml.hpp"
+#include "device/registry.hpp"
 
 extern char** environ;
 
@@ -52,7 +53,8 @@ std::vector<std::string> names_of(const std::multimap<std::string, CLI::Option*>
 
 std::string variable_of(std::string_view name) {
   std::string variable = "ERGOMETER_";
-  for (const char c : name) variable += c == '-' ? '_' : (c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c);
+  for (const char c : name)
+    variable += c == '-' || c == '.' ? '_' : (c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c);
   return variable;
 }
 
@@ -66,6 +68,9 @@ std::optional<fs::path> settings_file() {
   if (!base.empty() && fs::exists(file, ec)) return file;
   return std::nullopt;
 }
+
+// [ipmi], [redfish] and [meter]: whole tables of settings that are no options, since accounts stand in them.
+bool is_meter_table(std::string_view name) { return name == "ipmi" || name == "redfish" || name == "meter"; }
 
 // A TOML value in the form of a command-line word; a list becomes words with commas between.
 std::optional<std::string> word_of(const toml::node& node) {
@@ -86,6 +91,41 @@ std::optional<std::string> word_of(const toml::node& node) {
   return std::nullopt;
 }
 
+// A password in a file that others can read is none.
+Result<void> check_private(const fs::path& file) {
+  std::error_code ec;
+  const auto others = fs::perms::group_all | fs::perms::others_all;
+  if ((fs::status(file, ec).permissions() & others) == fs::perms::none) return {};
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("{} holds a password and other users can read it", file.string()),
+              fmt::format("run: chmod 600 {}", file.string()));
+}
+
+Result<void> read_meter_table(const fs::path& file, const std::string& table, const toml::node& node,
+                              std::map<std::string, std::string>& values) {
+  const auto known = known_meter_settings();
+  if (!node.is_table())
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{}:{}: \"{}\" is a table", file.string(), node.source().begin.line, table),
+                fmt::format("write [{}] and its settings below it", table));
+  for (const auto& [key, value] : *node.as_table()) {
+    const auto name = fmt::format("{}.{}", table, key.str());
+    const auto where = fmt::format("{}:{}", file.string(), value.source().begin.line);
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      const auto nearest = nearest_name(name, known);
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("{}: unknown setting \"{}\" of [{}]", where, key.str(), table),
+                  nearest.empty() ? "see docs/node-meters.md" : fmt::format("did you mean {}?", nearest));
+    }
+    const auto word = value.is_array() ? std::nullopt : word_of(value);
+    if (!word) return fail(ErrorCode::invalid_argument, fmt::format("{}: \"{}\" is no value", where, key.str()));
+    if (key.str() == "password")
+      if (auto hidden = check_private(file); !hidden) return hidden;
+    values.emplace(name, *word);
+  }
+  return {};
+}
+
 Result<std::map<std::string, std::string>> read_settings(const fs::path& file, const std::vector<std::string>& known) {
   const auto text = read_file(file);
   if (!text) return tl::unexpected(text.error());
@@ -98,6 +138,10 @@ Result<std::map<std::string, std::string>> read_settings(const fs::path& file, c
   std::map<std::string, std::string> values;
   for (const auto& [key, node] : parsed.table()) {
     const std::string name(key.str());
+    if (is_meter_table(name)) {
+      if (auto read = read_meter_table(file, name, node, values); !read) return tl::unexpected(read.error());
+      continue;
+    }
     const auto where = fmt::format("{}:{}", file.string(), node.source().begin.line);
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       const auto nearest = nearest_name(name, known);
@@ -131,6 +175,7 @@ Result<void> set_default(CLI::Option& option, const std::string& value, const st
 Result<void> check_variables(const std::vector<std::string>& known) {
   std::vector<std::string> variables;
   for (const auto& name : known) variables.push_back(variable_of(name));
+  for (const auto& name : known_meter_settings()) variables.push_back(variable_of(name));
   for (char** entry = environ; *entry; ++entry) {
     const std::string_view text(*entry);
     const auto name = text.substr(0, text.find('='));
@@ -205,7 +250,7 @@ void add_global_options(CLI::App& app, Context& context) {
       "  ergometer doctor                           what cannot, and how to change that\n");
 }
 
-Result<void> apply_settings(CLI::App& app) {
+Result<void> apply_settings(CLI::App& app, Context& context) {
   const auto options = settable(app);
   const auto known = names_of(options);
   if (auto checked = check_variables(known); !checked) return checked;
@@ -216,6 +261,17 @@ Result<void> apply_settings(CLI::App& app) {
     if (!values) return tl::unexpected(values.error());
     from_file = std::move(*values);
     file_name = file->string();
+  }
+  for (const auto& name : known_meter_settings()) {
+    const std::string variable = variable_of(name);
+    const char* value = std::getenv(variable.c_str());
+    const auto in_file = from_file.find(name);
+    if (value && *value)
+      context.meter_settings[name] = value;
+    else if (in_file != from_file.end())
+      context.meter_settings[name] = in_file->second;
+    // Neither the measured command nor the record of its environment needs an account.
+    if (value) ::unsetenv(variable.c_str());
   }
   for (const auto& [name, option] : options) {
     const std::string variable = variable_of(name);

@@ -16,7 +16,9 @@ void add_global_options(CLI::App& app, Context& context);
 // $XDG_CONFIG_HOME (~/.config)/ergometer/ergometer.toml that exists. NAME is the option's long name ("idle-before");
 // a variable writes it in capitals with underscores. Errors: a file that is no TOML, a key or value that no option
 // takes, a variable that is one or two letters away from a known one.
-[[nodiscard]] Result<void> apply_settings(CLI::App& app);
+// The tables [ipmi], [redfish] and [meter], or ERGOMETER_IPMI_USER and the like, go into context.meter_settings, and
+// these variables out of the environment. A password stands only in a file that nobody else can read.
+[[nodiscard]] Result<void> apply_settings(CLI::App& app, Context& context);
 
 // Takes what follows "--" out of the arguments into context.measured_command, parses the rest and runs the subcommand.
 // Returns the exit code. Never throws.

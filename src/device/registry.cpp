@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "base/text.hpp"
 #include "device/amdgpu/amdgpu.hpp"
@@ -17,14 +18,18 @@
 #include "device/fake/fake.hpp"
 #include "device/hwmon/hwmon.hpp"
 #include "device/intelgpu/intelgpu.hpp"
+#include "device/ipmi/ipmi.hpp"
 #include "device/jetson/jetson.hpp"
+#include "device/meter/meter.hpp"
 #include "device/model/model.hpp"
 #include "device/nvml/control.hpp"
 #include "device/nvml/nvml.hpp"
 #include "device/procfs/procfs.hpp"
 #include "device/rapl/control.hpp"
 #include "device/rapl/rapl.hpp"
+#include "device/redfish/redfish.hpp"
 #include "device/replay/replay.hpp"
+#include "device/slurm/slurm.hpp"
 
 namespace ergometer {
 namespace {
@@ -42,7 +47,9 @@ struct Backend {
 constexpr std::array kBackends{Backend{"nvml", discover_nvml, false},    Backend{"rapl", discover_rapl, true},
                                Backend{"hwmon", discover_hwmon, true},   Backend{"cray", discover_cray, true},
                                Backend{"amdgpu", discover_amdgpu, true}, Backend{"intelgpu", discover_intelgpu, true},
-                               Backend{"jetson", discover_jetson, true}, Backend{"procfs", discover_procfs, true}};
+                               Backend{"jetson", discover_jetson, true}, Backend{"meter", discover_meter, true},
+                               Backend{"ipmi", discover_ipmi, false},    Backend{"redfish", discover_redfish, false},
+                               Backend{"slurm", discover_slurm, false},  Backend{"procfs", discover_procfs, true}};
 
 // "rapl-perf" asks for the backend "rapl"; "replay=FILE" for "replay".
 std::string backend_of(std::string_view request) {
@@ -67,6 +74,8 @@ Result<void> check_names(const DiscoverOptions& options) {
                                   : fmt::format("did you mean \"{}\"? Known are: {}", nearest, fmt::join(known, ", ")));
     }
     const bool needs_file = name == "replay" || name == "fake";
+    const bool may_name = name == "ipmi" || name == "redfish" || name == "meter" || name == "meter-command";
+    if (may_name && !request.ends_with('=')) continue;
     if (needs_file != (name.size() < request.size()) || request.ends_with('='))
       return fail(ErrorCode::invalid_argument,
                   needs_file ? fmt::format("\"{}\" needs a file", request) : fmt::format("\"{}\" takes no value", name),
@@ -75,12 +84,16 @@ Result<void> check_names(const DiscoverOptions& options) {
   return {};
 }
 
-// One backend's search, shared with its thread so that a search which never ends can be left behind.
+// One backend's search. Searches share the board with their threads, so that one which never ends can be left behind.
 struct Search {
+  const Backend* backend;
+  bool done = false;  // guarded by the board, as is `found` until then
+  bool taken = false;
+  Discovery found;
+};
+struct Board {
   std::mutex mutex;
   std::condition_variable done_changed;
-  bool done = false;
-  Discovery found;
 };
 
 // Every driver counts its GPUs from 0; on the node they go on where the GPUs found before end.
@@ -117,8 +130,15 @@ void merge(Discovery& into, Discovery&& from) {
 }  // namespace
 
 std::vector<std::string> known_interfaces() {
-  return {"nvml",     "rapl",   "rapl-perf", "rapl-powercap", "hwmon",  "cray", "amdgpu",
-          "intelgpu", "jetson", "procfs",    "model",         "replay", "fake"};
+  return {"nvml",     "rapl",   "rapl-perf", "rapl-powercap", "hwmon",     "cray",    "amdgpu",
+          "intelgpu", "jetson", "procfs",    "ipmi",          "ipmi-dcmi", "ipmi-nm", "ipmi-xcc",
+          "redfish",  "slurm",  "meter",     "meter-command", "model",     "replay",  "fake"};
+}
+
+std::vector<std::string> known_meter_settings() {
+  return {"ipmi.host",        "ipmi.user",       "ipmi.password",   "redfish.host",   "redfish.user",
+          "redfish.password", "redfish.chassis", "redfish.ca-file", "redfish.verify", "meter.file",
+          "meter.command",    "meter.column",    "meter.unit",      "meter.time"};
 }
 
 struct SensorSearch::State {
@@ -126,11 +146,16 @@ struct SensorSearch::State {
   DiscoverOptions options;
   Nanos patience;
   std::chrono::steady_clock::time_point deadline;
-  std::vector<std::pair<const Backend*, std::shared_ptr<Search>>> searches;
+  std::shared_ptr<Board> board = std::make_shared<Board>();
+  std::vector<std::shared_ptr<Search>> searches;
   std::vector<Discovery> held;  // other drivers' GPUs, which wait for the numbers of NVIDIA's
+  bool model_done = false;
 
   [[nodiscard]] bool may_have_nvidia() const;
-  void collect(bool quick, Discovery& all);
+  void release_held(Discovery& all);
+  bool take_one(bool quick, bool in_order, Discovery& all);
+  bool add_model(Discovery& all);
+  void give_up(Search& search, Discovery& all) const;
   Result<void> open_named(Discovery& all) const;
 };
 
@@ -140,27 +165,46 @@ bool SensorSearch::State::may_have_nvidia() const {
          (nvidia_driver_loaded(host.root) || options.nvml_path != DiscoverOptions{}.nvml_path);
 }
 
-void SensorSearch::State::collect(bool quick, Discovery& all) {
-  for (auto& [backend, search] : searches) {
-    if (backend->quick != quick) continue;
-    std::unique_lock lock(search->mutex);
-    if (!search->done_changed.wait_until(lock, deadline, [&s = *search] { return s.done; })) {
-      all.node.absences.push_back({backend->name, "all sensors",
-                                   fmt::format("no answer within {} s", seconds(patience)),
-                                   "the driver hangs: look at the kernel log (dmesg), or leave it out with --sensors"});
-      all.warnings.push_back(
-          {"sensor-timeout",
-           fmt::format("{} did not answer within {} s and is not measured", backend->name, seconds(patience)),
-           "look at the kernel log (dmesg)"});
-      continue;
-    }
-    if (!wanted(options, backend->name)) search->found.sensors.clear();
-    if (quick && !search->found.node.gpus.empty() && may_have_nvidia()) {
-      held.push_back(std::move(search->found));
-      continue;
-    }
-    merge(all, std::move(search->found));
+void SensorSearch::State::release_held(Discovery& all) {
+  for (auto& gpus : held) merge(all, std::move(gpus));
+  held.clear();
+}
+
+void SensorSearch::State::give_up(Search& search, Discovery& all) const {
+  search.taken = true;
+  all.node.absences.push_back({search.backend->name, "all sensors",
+                               fmt::format("no answer within {} s", seconds(patience)),
+                               "the driver hangs: look at the kernel log (dmesg), or leave it out with --sensors"});
+  all.warnings.push_back(
+      {"sensor-timeout",
+       fmt::format("{} did not answer within {} s and is not measured", search.backend->name, seconds(patience)),
+       "look at the kernel log (dmesg)"});
+}
+
+// Adds the next of the quick or slow searches: in the order of kBackends, or whichever answers first. False when none
+// is left.
+bool SensorSearch::State::take_one(bool quick, bool in_order, Discovery& all) {
+  std::vector<Search*> waiting;
+  for (auto& search : searches)
+    if (search->backend->quick == quick && !search->taken) waiting.push_back(search.get());
+  if (waiting.empty()) return false;
+  if (in_order) waiting.erase(waiting.begin() + 1, waiting.end());
+  std::unique_lock lock(board->mutex);
+  const auto ready = [&] { return std::ranges::find_if(waiting, &Search::done); };
+  if (!board->done_changed.wait_until(lock, deadline, [&] { return ready() != waiting.end(); })) {
+    for (auto* search : waiting) give_up(*search, all);
+    return true;
   }
+  Search& search = **ready();
+  search.taken = true;
+  if (!wanted(options, search.backend->name)) search.found.sensors.clear();
+  if (quick && !search.found.node.gpus.empty() && may_have_nvidia()) {
+    held.push_back(std::move(search.found));
+    return true;
+  }
+  merge(all, std::move(search.found));
+  if (search.backend->discover == discover_nvml) release_held(all);
+  return true;
 }
 
 Result<void> SensorSearch::State::open_named(Discovery& all) const {
@@ -189,15 +233,16 @@ Result<SensorSearch> SensorSearch::begin(const Host& host, DiscoverOptions optio
     // Who the machine is belongs to every run, so procfs is asked even where its sensors are not wanted.
     if (!wanted(options, backend.name) && backend.discover != discover_procfs) continue;
     auto search = std::make_shared<Search>();
-    std::thread([search, &function = backend.discover, host, options] {
+    search->backend = &backend;
+    std::thread([search, board = state->board, host, options] {
       Discovery found;
-      function(host, options, found);
-      std::lock_guard lock(search->mutex);
+      search->backend->discover(host, options, found);
+      std::lock_guard lock(board->mutex);
       search->found = std::move(found);
       search->done = true;
-      search->done_changed.notify_all();
+      board->done_changed.notify_all();
     }).detach();
-    state->searches.emplace_back(&backend, std::move(search));
+    state->searches.push_back(std::move(search));
   }
   state->options = std::move(options);
   return SensorSearch(std::move(state));
@@ -205,16 +250,25 @@ Result<SensorSearch> SensorSearch::begin(const Host& host, DiscoverOptions optio
 
 Result<Discovery> SensorSearch::quick() {
   Discovery found;
-  state_->collect(true, found);
+  while (state_->take_one(true, true, found)) {
+  }
   if (auto opened = state_->open_named(found); !opened) return tl::unexpected(opened.error());
   return found;
 }
 
+bool SensorSearch::State::add_model(Discovery& all) {
+  if (std::exchange(model_done, true)) return false;
+  release_held(all);  // NVIDIA's driver never answered
+  if (wanted(options, "model")) discover_model(host, options, all);
+  return true;
+}
+
+bool SensorSearch::next(Discovery& found) { return state_->take_one(false, false, found) || state_->add_model(found); }
+
 void SensorSearch::finish(Discovery& found) {
-  state_->collect(false, found);
-  for (auto& gpus : state_->held) merge(found, std::move(gpus));
-  state_->held.clear();
-  if (wanted(state_->options, "model")) discover_model(state_->host, state_->options, found);
+  while (state_->take_one(false, true, found)) {
+  }
+  state_->add_model(found);
 }
 
 Result<Discovery> discover(const Host& host, const DiscoverOptions& options, Nanos patience) {

@@ -6,8 +6,12 @@
 
 namespace ergometer {
 
-// Names that DiscoverOptions::only and --sensors accept ("replay" and "fake" with "=FILE").
+// Names that DiscoverOptions::only and --sensors accept ("replay" and "fake" with "=FILE", node meters with
+// "=HOST", "=FILE" or "=COMMAND").
 [[nodiscard]] std::vector<std::string> known_interfaces();
+
+// "TABLE.KEY" of everything that DiscoverOptions::meter_settings may hold.
+[[nodiscard]] std::vector<std::string> known_meter_settings();
 
 // A search for the sensors of this machine that has begun. Each backend looks on its own thread, so that a hung driver
 // cannot hold up a run. Used by one thread at a time.
@@ -23,9 +27,13 @@ class SensorSearch {
   // What kernel files and named recordings give, within milliseconds. Call once. Errors: an unreadable replay or
   // scenario file.
   [[nodiscard]] Result<Discovery> quick();
-  // After quick(): adds what takes tens of milliseconds, the drivers of accelerators, and the model that fills in for
+  // After quick(): adds what takes tens of milliseconds, the drivers of accelerators and the controllers
+  // behind node meters, and the model that fills in for
   // what nothing else measures. A backend that has not answered within the patience is left out with an Absence.
   void finish(Discovery& found);
+  // The same one by one: waits for whichever answers next and adds it, so that a slow one keeps no other back; the
+  // model comes last. False when nothing is left to add.
+  bool next(Discovery& found);
 
  private:
   struct State;

@@ -2,6 +2,7 @@
 // measure's Sampler on one thread. Discovery: what a backend found, with reasons for what it did not.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -63,6 +64,8 @@ struct DiscoverOptions {
   // Calibration: everything that gives energy is read at `interval`, also what is dear or changes slowly.
   bool dense = false;
   std::optional<double> cpu_tdp_w;     // for the model; unset: a default stated in its note
+  // Of node meters, by "TABLE.KEY" (known_meter_settings()): "redfish.user". Secrets are among them: never recorded.
+  std::map<std::string, std::string> meter_settings;
   int root_pid = 0;                    // processes below this one are the measured tree; 0: this process
 };
 

@@ -58,6 +58,7 @@ bool explains(std::string_view name, const Absence& absence) {
   if (domain == "memory") return from == "nvml";
   if (domain == "module" && from == "jetson") return true;
   if (domain == "package" || domain == "dram" || domain == "psys") return from == "rapl";
+  if (domain == "node" && (from == "ipmi" || from == "redfish" || from == "meter")) return true;
   return domain == "module" || domain == "node" ? from == "hwmon" || from == "cray" : false;
 }
 

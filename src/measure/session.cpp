@@ -245,17 +245,15 @@ Result<void> Session::State::begin_samplers() {
 }
 
 void Session::State::wait_for_late(SensorSearch search) {
-  const std::size_t before = found.sensors.size();
-  search.finish(found);
-  take_node();
-  {
-    std::lock_guard lock(mutex);
-    manifest.warnings.insert(manifest.warnings.end(), found.warnings.begin(), found.warnings.end());
-    for (auto& warning : absence_warnings(found)) manifest.warnings.push_back(std::move(warning));
+  for (std::size_t before = found.sensors.size(); search.next(found); before = found.sensors.size()) {
+    take_node();
+    auto added = writer->write_node(node);
+    if (added && found.sensors.size() > before) added = add_sensors(before, [] {});
+    if (!added) note_failure(added.error());
   }
-  auto added = writer->write_node(node);
-  if (added) added = add_sensors(before, [] {});
-  if (!added) note_failure(added.error());
+  std::lock_guard lock(mutex);
+  manifest.warnings.insert(manifest.warnings.end(), found.warnings.begin(), found.warnings.end());
+  for (auto& warning : absence_warnings(found)) manifest.warnings.push_back(std::move(warning));
 }
 
 void Session::State::start_late(SensorSearch search) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <set>
 
 #include "support/temp_dir.hpp"
@@ -139,6 +141,49 @@ TEST(Registry, ALibraryThatHangsAtLoadIsLeftOut) {
   ASSERT_TRUE(found);
   EXPECT_THAT(found->warnings, testing::Contains(testing::Field(&Warning::code, "sensor-timeout")));
   EXPECT_THAT(found->node.absences, testing::Contains(testing::Field(&Absence::interface, "nvml")));
+}
+
+TEST(Registry, ASlowControllerHoldsNoDriverBack) {
+  TempDir dir;
+  dir.write("/dev/ipmi0", "");
+  auto released = std::make_shared<StopSignal>();
+  auto slow_done = std::make_shared<std::atomic<bool>>(false);
+  auto host = empty_host(dir);
+  host.load = [released, slow_done](const std::string& name) -> Result<std::shared_ptr<Library>> {
+    if (name.find("freeipmi") != std::string::npos) {
+      SystemClock clock;
+      clock.sleep_until(clock.now() + std::chrono::seconds(20), *released);
+      *slow_done = true;
+    }
+    return fail(ErrorCode::not_found, name);
+  };
+  auto search = SensorSearch::begin(host, DiscoverOptions{}, std::chrono::seconds(60));
+  ASSERT_TRUE(search);
+  auto found = search->quick();
+  ASSERT_TRUE(found);
+  const auto absent = [&](const char* interface) {
+    return std::any_of(found->node.absences.begin(), found->node.absences.end(),
+                       [&](const Absence& a) { return a.interface == interface; });
+  };
+  while (!absent("nvml")) ASSERT_TRUE(search->next(*found));
+  EXPECT_FALSE(*slow_done);
+  released->request();
+  search->finish(*found);
+  EXPECT_TRUE(absent("ipmi"));
+}
+
+TEST(Registry, NodeMetersMayNameTheirTarget) {
+  TempDir dir;
+  dir.write("m.csv", "time_s,power_w\n");
+  DiscoverOptions options;
+  options.only = {"meter=" + (dir / "m.csv").string(), "meter-command=echo 1"};
+  const auto found = discover(empty_host(dir), options);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->sensors.size(), 2u);
+  options.only = {"redfish="};
+  EXPECT_FALSE(discover(empty_host(dir), options));
+  options.only = {"slurm=x"};
+  EXPECT_FALSE(discover(empty_host(dir), options));
 }
 
 }  // namespace
