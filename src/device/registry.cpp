@@ -15,6 +15,7 @@
 #include "device/model/model.hpp"
 #include "device/nvml/nvml.hpp"
 #include "device/procfs/procfs.hpp"
+#include "device/profiles.hpp"
 #include "device/rapl/rapl.hpp"
 #include "device/replay/replay.hpp"
 
@@ -95,6 +96,13 @@ void merge(Discovery& into, Discovery&& from) {
   }
 }
 
+// What is known of the devices completes what their backends say of themselves. Sensors before `first` are left alone:
+// they may be read already.
+void add_profiles(const std::vector<Profile>& profiles, std::size_t first, Discovery& found) {
+  for (std::size_t i = first; i < found.sensors.size(); ++i)
+    apply_profiles(profiles, found.node, found.sensors[i]->info().interface, found.sensors[i]->channels());
+}
+
 }  // namespace
 
 std::vector<std::string> known_interfaces() {
@@ -107,6 +115,7 @@ struct SensorSearch::State {
   Nanos patience;
   std::chrono::steady_clock::time_point deadline;
   std::vector<std::pair<const Backend*, std::shared_ptr<Search>>> searches;
+  std::vector<Profile> profiles;  // the user's, then the built-in ones
 
   void collect(bool quick, Discovery& all);
   Result<void> open_named(Discovery& all) const;
@@ -175,12 +184,18 @@ Result<Discovery> SensorSearch::quick() {
   Discovery found;
   state_->collect(true, found);
   if (auto opened = state_->open_named(found); !opened) return tl::unexpected(opened.error());
+  state_->profiles = load_profiles(user_profile_dir(state_->options.environment), found.warnings);
+  const auto& built_in = built_in_profiles();
+  state_->profiles.insert(state_->profiles.end(), built_in.begin(), built_in.end());
+  add_profiles(state_->profiles, 0, found);
   return found;
 }
 
 void SensorSearch::finish(Discovery& found) {
+  const std::size_t first = found.sensors.size();
   state_->collect(false, found);
   if (wanted(state_->options, "model")) discover_model(state_->host, state_->options, found);
+  add_profiles(state_->profiles, first, found);
 }
 
 Result<Discovery> discover(const Host& host, const DiscoverOptions& options, Nanos patience) {

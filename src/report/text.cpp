@@ -68,7 +68,9 @@ std::string heading(const Manifest& manifest, const Summary& summary, const Text
   if (run.net_energy_j) {
     double idle = 0;
     for (const auto& node : summary.nodes) idle += node.idle_power_w.value_or(0);
-    out += field("net", fmt::format("{} above idle ({})", with_unit(*run.net_energy_j, "J"), with_unit(idle, "W")));
+    std::string net = with_unit(*run.net_energy_j, "J");
+    if (run.net_uncertainty_j) net += fmt::format(" {} {}", kPlusMinus, with_unit(*run.net_uncertainty_j, "J", 2));
+    out += field("net", fmt::format("{} above idle ({})", net, with_unit(idle, "W")));
   }
   if (run.modelled_j)
     out +=
@@ -136,15 +138,25 @@ std::string domain_table(const Summary& summary, std::size_t width) {
         return v ? mark + with_unit(*v, unit, digits) : std::string(kMissing);
       };
       const int digits = d.measured ? 4 : 2;
-      table.rows.push_back({domain_label(node, d, several),
-                            shortened(printable(d.device), 20), marked(d.energy_j, "J", digits),
-                            marked(d.uncertainty_j, "J", 2), marked(d.mean_power_w, "W", digits),
-                            marked(d.max_power_w, "W", digits), d.energy_j ? percent_text(d.coverage) : kMissing,
-                            method_text(d), d.in_total && d.energy_j ? "yes" : "no"});
+      table.rows.push_back(
+          {domain_label(node, d, several), shortened(printable(d.device), 20), marked(d.energy_j, "J", digits),
+           marked(d.uncertainty_j, "J", 2), marked(d.mean_power_w, "W", digits), marked(d.max_power_w, "W", digits),
+           d.energy_j ? percent_text(d.coverage) : kMissing, method_text(d), d.in_total && d.energy_j ? "yes" : "no"});
     }
   }
   if (table.rows.empty()) return {};
   return "\n" + render_table(table, width) + outside_lines(summary, width);
+}
+
+// Regions of which one alone says little.
+std::string pooled_lines(const Summary& summary, std::size_t width) {
+  std::string out;
+  for (const auto& p : summary.pooled)
+    out += wrapped(
+        fmt::format("{}: {} {} {} each, mean of {} (one is shorter than the sensors resolve)", printable(p.path),
+                    with_unit(p.mean_energy_j, "J"), kPlusMinus, with_unit(p.uncertainty_j, "J", 2), p.count),
+        width, 2);
+  return out.empty() ? out : "\n" + out;
 }
 
 std::string missing_gpu_line(const Summary& summary) {
@@ -173,6 +185,7 @@ std::string render_text(const Manifest& manifest, const Summary& summary, const 
   out += domain_table(summary, width);
   out += missing_gpu_line(summary);
   out += region_tables(summary, options);
+  out += pooled_lines(summary, width);
   if (any_estimate(summary)) out += "\n  ~ marks an estimate: not measured, and never added to measured energy\n";
   out += warning_list(summary, options);
   return out;
