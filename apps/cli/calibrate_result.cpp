@@ -56,7 +56,7 @@ std::string time_text(const std::optional<double>& s) { return s ? with_unit(*s,
 
 std::string interval_text(const std::optional<Estimate>& value, const char* unit) {
   if (!value) return kMissing;
-  return fmt::format("{} \u00b1 {}", with_unit(value->value, unit, 3), with_unit(value->half_width, unit, 2));
+  return fmt::format("{} \u00b1 {}", with_unit(value->value, unit, 3), with_unit(value->uncertainty, unit, 2));
 }
 
 std::vector<std::string> row_of(const Channel& channel, const ChannelCalibration& c, std::optional<double> most_j) {

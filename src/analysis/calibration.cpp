@@ -11,7 +11,6 @@
 namespace ergometer {
 namespace {
 
-constexpr double kNsPerS = 1e9;
 constexpr std::size_t kFewestUpdates = 20;
 constexpr double kStillShare = 0.2;  // so many equal readings show that a channel is read faster than it moves
 constexpr double kFewestExplained = 0.5;

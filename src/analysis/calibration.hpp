@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/arithmetic.hpp"
 #include "model/trace.hpp"
 
 namespace ergometer {
@@ -19,11 +20,6 @@ struct Reference {
   std::vector<double> values;
   bool in_watts = false;
   void step(std::int64_t at_ns, double value);  // from here on `value`
-};
-
-// A value with the half-width of its 95 % interval.
-struct Estimate {
-  double value = 0, half_width = 0;
 };
 
 struct ChannelCalibration {

@@ -1,12 +1,29 @@
 #include "analysis/candidate.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <complex>
+#include <map>
+#include <numbers>
 #include <string_view>
 
 namespace ergometer {
 namespace {
 
+// Standard deviation of a device's times on our clock: the wall clock may be slewed by 500 ppm (adjtimex) over the
+// second for which a sample waits to be harvested.
+constexpr double kMappingS = 0.25e-3;
 constexpr std::size_t kOutlineKnots = 200'000;
+
+// Part of the time that the readings of a gauge look at.
+double seen_share(const Channel& channel, const Series& series) {
+  const auto usual = static_cast<double>(std::max<std::int64_t>(1, series.usual_ns()));
+  const auto period = static_cast<double>(channel.period.value_or(Nanos{0}).count());
+  const double distance = std::max(usual, period);
+  if (channel.sampled_share && (!channel.window || *channel.sampled_share < 1))
+    return std::min(1.0, *channel.sampled_share * (period > 0 ? std::min(1.0, period / usual) : 1.0));
+  return channel.window ? std::min(1.0, static_cast<double>(channel.window->count()) / (0.98 * distance)) : 0.0;
+}
 
 CurveOptions options_of(const Trace& trace, const Channel& channel, const Series& series, bool uncertain) {
   CurveOptions options;
@@ -15,6 +32,20 @@ CurveOptions options_of(const Trace& trace, const Channel& channel, const Series
   options.resolution = channel.resolution.value_or(0.0);
   options.gap_ns = gap_limit(trace.info, channel, series.usual_ns());
   options.uncertain = uncertain;
+  if (!uncertain) return options;
+  // Only what gives energy is corrected for how the device reads.
+  options.delay_ns = std::max<std::int64_t>(0, channel.delay.value_or(Nanos{0}).count());
+  options.polled = !trace.info.own_time;
+  options.share = seen_share(channel, series);
+  // A poll meets the device anywhere in its period.
+  const std::int64_t stale = std::min(series.usual_ns(), options.period_ns);
+  options.timing_s = options.polled ? static_cast<double>(stale) / 1e9 / std::sqrt(12.0) : kMappingS;
+  // The driver's own dense samples follow one another without a hole unless somebody knows better.
+  if (channel.method == Method::samples && !channel.window && !channel.sampled_share) {
+    options.window_ns = series.usual_ns();
+    options.share = 1;
+    options.timing_s = static_cast<double>(series.usual_ns()) / 1e9 / std::sqrt(12.0);  // its delay is not known
+  }
   return options;
 }
 
@@ -38,6 +69,43 @@ std::vector<Share> share_out(const Curve& curve, const Series& series, const Row
     if (end > begin) shares[piece.row].add(curve.between(begin, end, hint));
   }
   return shares;
+}
+
+// True power = gain x reading + offset.
+void calibrate(const Channel& channel, Share& share) {
+  const double gain = channel.gain.value_or(1.0), offset_w = channel.offset_w.value_or(0.0);
+  if (gain == 1.0 && offset_w == 0.0) return;
+  share.amount = gain * share.amount + offset_w * share.covered_s;
+  share.variance *= gain * gain;
+  share.bridged *= gain;
+  if (share.highest) share.highest = gain * *share.highest + offset_w;
+}
+
+// Regions of one name that begin at about the same point between two readings, each time: what the device does not look
+// at is then the same part of each of them. The mean of the phases' directions tells.
+std::vector<std::string> find_locked(const Series& series, const Rows& rows) {
+  constexpr double kTogether = 0.9;  // ten random phases agree so well once in 3000
+  constexpr std::size_t kRepetitions = 10;
+  struct Phases {
+    std::complex<double> sum = 0;
+    std::size_t count = 0;
+  };
+  std::map<std::string, Phases> families;
+  const auto t = series.t();
+  for (const auto& region : rows.regions) {
+    const auto next = std::upper_bound(t.begin(), t.end(), to_ns(region.begin));
+    if (next == t.begin() || next == t.end()) continue;
+    const auto before = *std::prev(next);
+    const double phase = static_cast<double>(to_ns(region.begin) - before) / static_cast<double>(*next - before);
+    auto& family = families[region.family()];
+    family.sum += std::polar(1.0, 2 * std::numbers::pi * phase);
+    ++family.count;
+  }
+  std::vector<std::string> locked;
+  for (const auto& [name, phases] : families)
+    if (phases.count >= kRepetitions && std::abs(phases.sum) > kTogether * static_cast<double>(phases.count))
+      locked.push_back(name);
+  return locked;
 }
 
 Outline outline_of(const Curve& curve, const Series& series) {
@@ -125,16 +193,24 @@ Candidate make_candidate(const Trace& trace, std::size_t column, const Rows& row
   const bool gauge = c.channel.behaviour == Behaviour::gauge;
   const Series series(trace, column, false);
   const Curve curve = curve_of(trace, c.channel, series, true);
-  c.resolves_ns = gauge ? std::max(series.usual_ns(), c.channel.window.value_or(Nanos{0}).count())
-                        : c.channel.period.value_or(Nanos{0}).count();
+  c.blind_ns = curve.blind_ns();
+  c.resolves_ns = gauge ? std::max(series.usual_ns(), c.channel.window.value_or(Nanos{0}).count()) : curve.period_ns();
   c.shares = share_out(curve, series, rows);
+  for (auto& share : c.shares) calibrate(c.channel, share);
   c.holes = curve.holes();
   c.log = curve.log();
   c.readings = series.size();
   if (c.readings == 0) return c;
+  if (const auto range = curve.range()) {
+    const double gain = c.channel.gain.value_or(1.0), offset_w = c.channel.offset_w.value_or(0.0);
+    c.lowest_w = gain * range->first + offset_w;
+    c.highest_w = gain * range->second + offset_w;
+  }
   c.first_ns = series.t().front();
   c.last_ns = series.t().back();
   c.last_power_w = curve.last_level(run_piece(rows).end);
+  if (c.last_power_w) *c.last_power_w = c.channel.gain.value_or(1) * *c.last_power_w + c.channel.offset_w.value_or(0);
+  if (gauge && seen_share(c.channel, series) < 1) c.locked = find_locked(series, rows);
   find_gaps(c, run_piece(rows));
   if (gauge && c.channel.measured) c.outline = outline_of(curve, series);
   return c;

@@ -24,8 +24,10 @@ struct Candidate {
   Channel channel;
   std::string sensor;
   std::int64_t resolves_ns = 0;        // shorter intervals are below what the channel can tell
-  std::vector<Share> shares;           // one a line
+  std::int64_t blind_ns = 0;           // the level within so long is the mean of a reading, at best
+  std::vector<Share> shares;           // one a line, gain and offset applied
   std::vector<Share> fills;            // counters with holes: what a power channel says about them; one a line
+  std::optional<double> lowest_w, highest_w;  // of all readings
   std::optional<double> last_power_w;  // newest reading in the run
   std::vector<Hole> holes;             // gaps of a gauge, valueless steps of a counter
   std::int64_t longest_gap_ns = 0;     // inside the run
@@ -34,6 +36,8 @@ struct Candidate {
   std::int64_t first_ns = 0, last_ns = 0;
   CounterLog log;
   Outline outline;        // measured power channels
+  // Families of regions that begin again and again at the same point of the device's cycle of readings.
+  std::vector<std::string> locked;
   std::string mirror_of;  // domain whose counter of the same socket always reads the same; "" if none
 };
 

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/arithmetic.hpp"
+
 namespace ergometer {
 namespace {
 
 constexpr std::size_t kBlock = 32;  // readings whose sums are kept together: memory against time to answer
-constexpr double kSecond = 1e9;
-
-double square(double x) { return x * x; }
 
 // How often a counter moves, where that is not declared: if it stands still in many steps it is read faster than it
 // moves, and the usual distance of two changes is its period; else it is not known to be stale.
@@ -38,6 +37,7 @@ void Share::add(const Share& other) {
   amount += other.amount;
   covered_s += other.covered_s;
   variance += other.variance;
+  blind_s += other.blind_s;
   bridged += other.bridged;
   if (other.highest) highest = std::max(highest.value_or(*other.highest), *other.highest);
 }
@@ -52,6 +52,21 @@ std::int64_t gap_limit(const SensorInfo& sensor, const Channel& channel, std::in
 Curve::Curve(const Series& series, const CurveOptions& options, bool counter)
     : t_(series.t()), series_(&series), options_(options), counter_(counter) {}
 
+// Called once the levels and the period are known.
+void Curve::settle() {
+  lag_ns_ = options_.delay_ns;
+  if (!counter_) lag_ns_ += options_.window_ns / 2;
+  if (counter_ || options_.polled) lag_ns_ += options_.period_ns / 2;
+  hold_ns_ = lag_ns_ + (counter_ ? 0 : series_->usual_ns() / 2);
+  find_block_maxima();
+}
+
+std::optional<std::pair<double, double>> Curve::range() const {
+  if (levels_.empty()) return std::nullopt;
+  return std::pair(*std::min_element(levels_.begin(), levels_.end()),
+                   *std::max_element(block_max_.begin(), block_max_.end()));
+}
+
 Curve Curve::of_gauge(const Series& series, const CurveOptions& options) {
   Curve curve(series, options, false);
   const std::size_t n = series.size();
@@ -62,30 +77,33 @@ Curve Curve::of_gauge(const Series& series, const CurveOptions& options) {
   Sums sums;
   for (std::size_t i = 0; i < n; ++i) {
     if (i > 0) {
-      const double dt = static_cast<double>(t[i] - t[i - 1]) / kSecond;
-      const double area = 0.5 * (v[i] + v[i - 1]) * dt;
       if (t[i] - t[i - 1] > options.gap_ns) {
-        curve.add_hole(i - 1, area);
+        curve.add_hole(i - 1, 0.5 * (v[i] + v[i - 1]) * static_cast<double>(t[i] - t[i - 1]) / kNsPerS);
       } else {
-        sums.amount += area;
-        sums.variance += square(0.5 * (v[i] - v[i - 1]) * dt);
+        curve.add_sums(sums, i);
       }
     }
     if (i % kBlock == 0) curve.block_sums_.push_back(sums);
   }
-  curve.find_block_maxima();
+  curve.settle();
   return curve;
+}
+
+// The stretch that ends with reading i.
+void Curve::add_sums(Sums& sums, std::size_t i) const {
+  const double dt = static_cast<double>(t_[i] - t_[i - 1]) / kNsPerS;
+  const double rise = levels_[i] - levels_[i - 1];
+  sums.amount += 0.5 * (levels_[i] + levels_[i - 1]) * dt;
+  sums.near += square(rise * dt);
+  sums.far += i > 1 ? square((levels_[i] - levels_[i - 2]) * dt) : square(rise * dt);
 }
 
 // The same steps in the same order as of_gauge, so that every reading has one value.
 Curve::Sums Curve::sums_at(std::size_t k) const {
-  if (counter_) return {amount_[k], 0};
+  if (counter_) return {amount_[k], 0, 0};
   Sums sums = block_sums_[k / kBlock];
   for (std::size_t i = k / kBlock * kBlock + 1; i <= k; ++i) {
-    if (t_[i] - t_[i - 1] > options_.gap_ns) continue;
-    const double dt = static_cast<double>(t_[i] - t_[i - 1]) / kSecond;
-    sums.amount += 0.5 * (levels_[i] + levels_[i - 1]) * dt;
-    sums.variance += square(0.5 * (levels_[i] - levels_[i - 1]) * dt);
+    if (t_[i] - t_[i - 1] <= options_.gap_ns) add_sums(sums, i);
   }
   return sums;
 }
@@ -116,7 +134,7 @@ Curve Curve::of_counter(const Series& series, const CounterRules& rules, const C
   }
   curve.find_counter_levels();
   curve.levels_ = curve.own_levels_;
-  curve.find_block_maxima();
+  curve.settle();
   return curve;
 }
 
@@ -142,7 +160,7 @@ void Curve::find_counter_levels() {
     const std::size_t stop = hole < holes_.size() ? holes_[hole].index : n - 1;
     std::size_t to = from + 1;
     while (to < stop && t_[to] - t_[from] < options_.period_ns) ++to;
-    const double level = (amount_[to] - amount_[from]) / (static_cast<double>(t_[to] - t_[from]) / kSecond);
+    const double level = (amount_[to] - amount_[from]) / (static_cast<double>(t_[to] - t_[from]) / kNsPerS);
     for (std::size_t i = from; i < to; ++i) own_levels_[i] = level;
     from = to;
   }
@@ -189,7 +207,7 @@ Curve::Point Curve::point(std::int64_t t, std::ptrdiff_t i) const {
   const std::int64_t half = counter_ ? 0 : series_->usual_ns() / 2;
   if (i < 0) {
     p.covered_ns = -(t < t_[0] - half ? half : t_[0] - t);
-    p.amount = counter_ ? 0.0 : levels_[0] * static_cast<double>(p.covered_ns) / kSecond;
+    p.amount = counter_ ? 0.0 : levels_[0] * static_cast<double>(p.covered_ns) / kNsPerS;
     return p;
   }
   const auto k = static_cast<std::size_t>(i);
@@ -204,15 +222,15 @@ Curve::Point Curve::point(std::int64_t t, std::ptrdiff_t i) const {
   p.covered_ns += t_[k] - t_[0];
   p.amount = sums_at(k).amount;
   if (k + 1 == n) {
-    const std::int64_t past = t - t_[k] < half ? t - t_[k] : half;
+    const std::int64_t past = std::min(t - t_[k], hold_ns_);
     p.covered_ns += past;
-    if (!counter_) p.amount += levels_[k] * static_cast<double>(past) / kSecond;
+    p.amount += levels_[k] * static_cast<double>(past) / kNsPerS;
     return p;
   }
   const double x = static_cast<double>(t - t_[k]);
   const double share = x / static_cast<double>(t_[k + 1] - t_[k]);
   const double rise = counter_ ? 0.0 : (levels_[k + 1] - levels_[k]) * share;
-  const double gauge = (levels_[k] + 0.5 * rise) * x / kSecond;
+  const double gauge = (levels_[k] + 0.5 * rise) * x / kNsPerS;
   if (hole_after(i)) {
     if (!counter_) p.bridged += gauge;
   } else {
@@ -220,56 +238,6 @@ Curve::Point Curve::point(std::int64_t t, std::ptrdiff_t i) const {
     p.amount += counter_ ? (amount_[k + 1] - amount_[k]) * share : gauge;
   }
   return p;
-}
-
-// Interpolated gauge at t, held beyond the ends; `i` is a reading near t.
-double Curve::level_near(std::int64_t t, std::ptrdiff_t i) const {
-  const std::size_t n = t_.size();
-  auto k = static_cast<std::size_t>(std::max<std::ptrdiff_t>(i, 0));
-  while (k > 0 && t_[k] > t) --k;
-  while (k + 1 < n && t_[k + 1] <= t) ++k;
-  if (t <= t_[k] || k + 1 == n) return levels_[k];
-  const double share = static_cast<double>(t - t_[k]) / static_cast<double>(t_[k + 1] - t_[k]);
-  return levels_[k] + (levels_[k + 1] - levels_[k]) * share;
-}
-
-double Curve::edge_variance(std::int64_t t, std::ptrdiff_t i, std::int64_t length) const {
-  if (t_.empty() || hole_after(i)) return 0;
-  return counter_ ? counter_edge(t, i) : gauge_edge(t, i, length);
-}
-
-double Curve::gauge_edge(std::int64_t t, std::ptrdiff_t i, std::int64_t length) const {
-  const std::size_t n = t_.size();
-  const std::int64_t half = series_->usual_ns() / 2;
-  if (t < t_[0] - half || t > t_[n - 1] + half) return 0;
-  const auto k = static_cast<std::size_t>(std::max<std::ptrdiff_t>(i, 0));
-  if (i < 0 || k + 1 == n) {
-    // Held beyond the readings: nothing is known there.
-    return square(levels_[k] * static_cast<double>(std::abs(t - t_[k])) / kSecond);
-  }
-  const std::int64_t dt = t_[k + 1] - t_[k];
-  const std::int64_t reach = std::max(dt, options_.window_ns);
-  const double step = std::abs(level_near(t + reach, i) - level_near(t - reach, i));
-  const double lag = 0.5 * static_cast<double>(dt + options_.window_ns + series_->read_ns(k)) / kSecond;
-  // A window longer than the interval dilutes the step that it shows.
-  const double dilution =
-      length > 0 ? std::max(1.0, static_cast<double>(options_.window_ns) / static_cast<double>(length)) : 1.0;
-  return square(step * lag * dilution);
-}
-
-double Curve::counter_edge(std::int64_t t, std::ptrdiff_t i) const {
-  const std::size_t n = t_.size();
-  if (n < 2 || i < 0 || t > t_[n - 1]) return 0;
-  const std::size_t k = std::min(static_cast<std::size_t>(i), n - 2);
-  const double level = levels_[k];
-  const double inside = static_cast<double>(std::min(t - t_[k], t_[k + 1] - t)) / kSecond;
-  double step = -1;
-  if (k > 0) step = std::abs(level - levels_[k - 1]);
-  if (k + 2 < n) step = std::max(step, std::abs(level - levels_[k + 1]));
-  if (step < 0) step = level;  // two readings tell nothing about the shape between them
-  const double stale = level * static_cast<double>(options_.period_ns) / kSecond;
-  const double read = level * 0.5 * static_cast<double>(series_->read_ns(k)) / kSecond;
-  return square(step * inside) + square(stale) + square(read) + square(0.5 * options_.resolution);
 }
 
 std::optional<double> Curve::highest(std::int64_t from, std::ptrdiff_t i, std::int64_t to, std::ptrdiff_t j) const {
@@ -295,11 +263,13 @@ std::optional<double> Curve::highest(std::int64_t from, std::ptrdiff_t i, std::i
 Share Curve::between(std::int64_t from, std::int64_t to, std::size_t& hint) const {
   Share share;
   if (t_.empty()) return share;
+  from += lag_ns_;
+  to += lag_ns_;
   const auto i = find(from, hint);
   const auto j = find(to, static_cast<std::size_t>(std::max<std::ptrdiff_t>(i, 0)));
   hint = static_cast<std::size_t>(std::max<std::ptrdiff_t>(i, 0));
   const Point a = point(from, i), b = point(to, j);
-  share.covered_s = static_cast<double>(b.covered_ns - a.covered_ns) / kSecond;
+  share.covered_s = static_cast<double>(b.covered_ns - a.covered_ns) / kNsPerS;
   if (share.covered_s <= 0) {
     share.bridged = std::max(0.0, b.bridged - a.bridged);
     share.covered_s = 0;
@@ -308,15 +278,7 @@ Share Curve::between(std::int64_t from, std::int64_t to, std::size_t& hint) cons
   share.amount = b.amount - a.amount;
   share.bridged = b.bridged - a.bridged;
   share.highest = highest(from, i, to, j);
-  if (options_.uncertain) {
-    share.variance = edge_variance(from, i, to - from) + edge_variance(to, j, to - from);
-    if (!counter_) {
-      if (j > i)
-        share.variance += std::max(
-            0.0, sums_at(static_cast<std::size_t>(j)).variance - sums_at(static_cast<std::size_t>(i + 1)).variance);
-      share.variance += square(0.5 * options_.resolution * share.covered_s);
-    }
-  }
+  if (options_.uncertain) judge(from, i, a, to, j, b, share);
   return share;
 }
 

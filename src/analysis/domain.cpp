@@ -6,11 +6,16 @@
 #include <cmath>
 #include <tuple>
 
+#include "analysis/arithmetic.hpp"
+
 namespace ergometer {
 namespace {
 
 constexpr double kModelShare = 0.6;      // half-width of an estimate, as a share of it
-constexpr double kSnapshotShare = 0.05;  // of power read as snapshots or as an average that the device forms
+constexpr double kSnapshotShare = 0.05;  // likewise, of power channels of which no gain tolerance is known
+constexpr double kHidden = 0.15;         // of the widest variation within a reading that its mean allows
+constexpr double kLeastHidden = 0.35;    // of the range read: at its ends the mean seems to allow none
+constexpr double kSlower = 1.5;          // readings so much longer than others are not as good
 constexpr double kSameCoverage = 0.01;   // coverages this close are equal
 constexpr std::size_t kStuckReadings = 10;
 constexpr double kStuckSeconds = 1.0;
@@ -20,11 +25,14 @@ struct Answer {
   const Candidate* candidate = nullptr;
   Domain::Grade grade = Domain::trusted;
   double energy_j = 0, coverage = 0, variance = 0, filled_j = 0;
+  UncertaintyParts parts;
   Share share;
 };
 
-double method_share(Method method) {
-  switch (method) {
+// 95 % half-width of the gain.
+double gain_share(const Channel& channel) {
+  if (channel.measured && channel.gain_tolerance) return *channel.gain_tolerance;
+  switch (*channel.method) {
     case Method::model:
       return kModelShare;
     case Method::integral:
@@ -35,6 +43,28 @@ double method_share(Method method) {
       break;
   }
   return 0;
+}
+
+// What may change faster than the readings show, as a 95 % half-width. Of all loads between the lowest and the highest
+// power with this mean, the one that only knows these two varies most: by (mean - lowest) (highest - mean). A share of
+// that is what loads do (docs/method.md).
+double hidden_j(const Domain& domain, const Share& share) {
+  const double level = share.amount / share.covered_s;
+  const double widest = std::max((level - domain.lowest_w) * (domain.highest_w - level),
+                                 square(kLeastHidden * (domain.highest_read_w - domain.lowest_w)));
+  return 1.96 * kHidden * std::sqrt(widest) * share.blind_s;
+}
+
+void find_range(Domain& domain) {
+  std::optional<double> low, high;
+  for (const auto& c : domain.candidates) {
+    if (!c.channel.measured || !c.lowest_w) continue;
+    low = std::min(low.value_or(*c.lowest_w), *c.lowest_w);
+    domain.highest_read_w = std::max(domain.highest_read_w, *c.highest_w);
+    high = std::max({high.value_or(0), *c.highest_w, c.channel.max_power_w.value_or(0)});
+  }
+  domain.lowest_w = low.value_or(0);
+  domain.highest_w = high.value_or(0);
 }
 
 // What the domain's best power channel says about the holes of its counters, line by line.
@@ -63,7 +93,7 @@ void fill_holes(Domain& domain, const Rows& rows) {
 
 std::optional<Answer> answer_of(const Domain& domain, std::size_t i, std::uint32_t row, double duration_s) {
   const Candidate& c = domain.candidates[i];
-  Answer a{&c, domain.grades[i], 0, 0, 0, 0, c.shares[row]};
+  Answer a{&c, domain.grades[i], 0, 0, 0, 0, {}, c.shares[row]};
   Share total = a.share;
   if (!c.fills.empty()) {
     a.filled_j = c.fills[row].amount;
@@ -73,7 +103,9 @@ std::optional<Answer> answer_of(const Domain& domain, std::size_t i, std::uint32
   a.energy_j = total.amount;
   a.coverage = std::min(1.0, total.covered_s / duration_s);
   a.share.covered_s = total.covered_s;
-  a.variance = total.variance + std::pow(method_share(*c.channel.method) * total.amount, 2);
+  a.parts = {std::sqrt(total.variance), hidden_j(domain, total), gain_share(c.channel) * total.amount,
+             c.channel.offset_tolerance_w.value_or(0.0) * total.covered_s};
+  a.variance = total.variance + square(a.parts.hidden_j) + square(a.parts.gain_j) + square(a.parts.offset_j);
   return a;
 }
 
@@ -87,13 +119,22 @@ void widen_stale_counters(std::vector<Answer>& answers) {
   for (auto& a : answers) {
     if (a.candidate->channel.behaviour != Behaviour::counter) continue;
     const double hidden_j = power_w * static_cast<double>(a.candidate->resolves_ns) / 1e9;
-    a.variance = std::max(a.variance, 2 * hidden_j * hidden_j);
+    const double missing = 2 * hidden_j * hidden_j - a.variance;
+    if (missing <= 0) continue;
+    a.variance += missing;
+    a.parts.hidden_j = std::sqrt(square(a.parts.hidden_j) + missing);
   }
 }
 
-bool better(const Answer& a, const Answer& b) {
+// `length_s` is that of one region.
+bool better(const Answer& a, const Answer& b, double length_s) {
   if (a.grade != b.grade) return a.grade < b.grade;
   if (std::abs(a.coverage - b.coverage) > kSameCoverage) return a.coverage > b.coverage;
+  // What an interval shorter than a reading seems to be is a guess, however steady the readings are.
+  const double a_s = seconds(Nanos(a.candidate->blind_ns)), b_s = seconds(Nanos(b.candidate->blind_ns));
+  if (length_s < std::max(a_s, b_s) &&
+      (length_s >= a_s || length_s >= b_s || a_s > kSlower * b_s || b_s > kSlower * a_s))
+    return a_s < b_s;
   if (a.variance != b.variance) return a.variance < b.variance;
   return *a.candidate->channel.method < *b.candidate->channel.method;
 }
@@ -166,6 +207,7 @@ void judge(Domain& domain, const Rows& rows) {
     if (domain.note.empty()) domain.note = c.channel.note;
     if (domain.device.empty()) domain.device = c.channel.device;
   }
+  find_range(domain);
   fill_holes(domain, rows);
 }
 
@@ -190,13 +232,16 @@ DomainEnergy energy_of(const Domain& domain, std::uint32_t row, double duration_
     return out;
   }
   widen_stale_counters(answers);
-  const Answer& best = *std::min_element(answers.begin(), answers.end(), better);
+  const Answer& best = *std::min_element(answers.begin(), answers.end(), [&](const Answer& a, const Answer& b) {
+    return better(a, b, single * duration_s);
+  });
   const Candidate& c = *best.candidate;
   out.method = *c.channel.method;
   out.measured = c.channel.measured;
   if (!c.channel.device.empty() && domain.scope != Scope::gpu) out.device = c.channel.device;
   out.energy_j = best.energy_j;
   out.uncertainty_j = std::sqrt(best.variance);
+  out.parts = best.parts;
   out.mean_power_w = best.energy_j / best.share.covered_s;
   out.max_power_w = std::max(best.share.highest.value_or(*out.mean_power_w), 0.0);
   out.coverage = best.coverage;
@@ -209,7 +254,9 @@ DomainEnergy energy_of(const Domain& domain, std::uint32_t row, double duration_
     if (c.longest_gap_ns > 0) out.longest_gap_s = static_cast<double>(c.longest_gap_ns) / 1e9;
   }
   for (const auto& a : answers)
-    if (&a != &best) out.alternatives.push_back({*a.candidate->channel.method, a.energy_j});
+    if (&a != &best)
+      out.alternatives.push_back(
+          {*a.candidate->channel.method, a.energy_j, std::sqrt(a.variance), a.energy_j - best.energy_j});
   if (low_confidence && (single * duration_s * 1e9 < static_cast<double>(c.resolves_ns) ||
                          (out.measured && *out.uncertainty_j > 0.5 * best.energy_j && best.energy_j > 0)))
     *low_confidence = true;

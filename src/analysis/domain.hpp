@@ -24,6 +24,9 @@ struct Domain {
   std::string note;
   std::vector<Warning> warnings;
 
+  // Between these the domain's power lies, as far as its measured channels and its maximum tell.
+  double lowest_w = 0, highest_w = 0, highest_read_w = 0;
+
   // How far a candidate is trusted; the best grade that has a value is used. What is stuck has no value.
   enum Grade { trusted, duplicate, doubtful, modelled, stuck };
   std::vector<Grade> grades;  // one a candidate

@@ -9,7 +9,7 @@
 namespace ergometer {
 namespace {
 
-constexpr double kDisagree = 0.2;  // share by which two methods of one domain may differ
+constexpr double kDisagree = 0.05;  // share by which two methods of one domain may differ, besides their uncertainty
 constexpr double kResolutions = 20;  // so many periods or windows make two methods comparable
 
 std::string plural(std::size_t n, const char* one) { return fmt::format("{} {}{}", n, one, n == 1 ? "" : "s"); }
@@ -46,6 +46,15 @@ void find_domain_findings(const Domain& domain, const DomainEnergy& energy, std:
                      c.sensor, plural(c.gaps, "gap"), static_cast<double>(c.longest_gap_ns) / 1e9, bridged),
          "the machine was too busy to read the sensor, or the sensor did not answer"});
   }
+  for (const auto& c : domain.candidates) {
+    if (*c.channel.method != energy.method || !energy.energy_j || c.locked.empty()) continue;
+    out.push_back(
+        {"phase-locked",
+         fmt::format("{} begins each time at the same point of the cycle in which {} (sensor {}) is read: what "
+                     "lies between its readings is the same each time, and its error does not average out",
+                     c.locked.front(), domain.name, c.sensor),
+         "vary the length of the repetitions, or trust the counter over many of them"});
+  }
   if (!energy.energy_j || !energy.measured) return;
   const auto too_slow = [&](Method method) {
     return std::any_of(domain.candidates.begin(), domain.candidates.end(), [&](const Candidate& c) {
@@ -58,11 +67,17 @@ void find_domain_findings(const Domain& domain, const DomainEnergy& energy, std:
     // In a run of a few of its periods a slow channel is late by design, not wrong.
     if (too_slow(other.method) || too_slow(energy.method)) continue;
     const double larger = std::max(*energy.energy_j, *other.energy_j);
-    if (std::abs(*energy.energy_j - *other.energy_j) > kDisagree * larger + 3 * energy.uncertainty_j.value_or(0)) {
-      out.push_back({"methods-disagree",
-                     fmt::format("{}: {:.6g} J by {}, {:.6g} J by {}", domain.name, *energy.energy_j,
-                                 to_word(energy.method), *other.energy_j, to_word(other.method)),
-                     "look at both channels: ergometer export RUN --format csv --samples"});
+    const double apart = std::abs(*energy.energy_j - *other.energy_j);
+    const double tolerance =
+        kDisagree * larger + std::hypot(energy.uncertainty_j.value_or(0), other.uncertainty_j.value_or(0));
+    if (apart > tolerance) {
+      out.push_back(
+          {"methods-disagree",
+           fmt::format("{}: {:.6g} J by {}, {:.6g} J by {}: {:.1f} % apart, more than the {:.1f} % that their "
+                       "uncertainties and a tolerance of {:.0f} % allow",
+                       domain.name, *energy.energy_j, to_word(energy.method), *other.energy_j, to_word(other.method),
+                       100 * apart / larger, 100 * tolerance / larger, 100 * kDisagree),
+           "look at both channels: ergometer export RUN --format csv --samples"});
       break;
     }
   }

@@ -64,7 +64,10 @@ void add_metrics(const Rows& rows, std::uint32_t line, const std::vector<Gauge>&
   if (!out.energy_j) return;
   for (const auto& [work, metric] : kWork) {
     const auto amount = out.metrics.find(std::string(work));
-    if (amount != out.metrics.end() && amount->second > 0) out.metrics[metric] = *out.energy_j / amount->second;
+    if (amount == out.metrics.end() || amount->second <= 0) continue;
+    const double work_done = amount->second;
+    out.metrics[metric] = *out.energy_j / work_done;
+    if (out.uncertainty_j) out.metrics[std::string(metric) + "_uncertainty"] = *out.uncertainty_j / work_done;
   }
 }
 

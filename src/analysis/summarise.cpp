@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <mutex>
 #include <tuple>
 
 #include "analysis/attribute.hpp"
+#include "analysis/combine.hpp"
 #include "analysis/findings.hpp"
 #include "analysis/region_metrics.hpp"
 #include "analysis/totals.hpp"
@@ -26,6 +28,7 @@ struct NodeState {
   std::vector<Domain> domains;
   // Sum over the node's domains in the total, if each of them had readings in an idle phase.
   std::optional<double> idle_power_w;
+  std::vector<IdlePower> idle;  // one a domain
 };
 
 std::vector<Domain> group_domains(std::vector<Candidate> candidates, const Rows& rows) {
@@ -51,20 +54,31 @@ double phase_seconds(const Rows& rows, std::uint32_t row) {
   return sum;
 }
 
-std::optional<double> idle_power(const NodeState& node) {
+// Of each domain, over the idle phases.
+std::vector<IdlePower> idle_powers(const NodeState& node) {
   const double before_s = phase_seconds(node.rows, kIdleBeforeRow), after_s = phase_seconds(node.rows, kIdleAfterRow);
-  std::optional<double> sum;
+  std::vector<IdlePower> out;
   for (const auto& domain : node.domains) {
-    if (!energy_of(domain, kRunRow, 1.0).in_total) continue;
-    double energy = 0, covered = 0;
+    double energy = 0, covered = 0, variance = 0;
     for (const auto& [row, length] : {std::pair{kIdleBeforeRow, before_s}, std::pair{kIdleAfterRow, after_s}}) {
       const auto e = energy_of(domain, row, length);
       if (!e.energy_j || !e.mean_power_w || !e.measured) continue;
       energy += *e.energy_j;
       covered += e.coverage * length;
+      variance += e.parts.random_j * e.parts.random_j + e.parts.hidden_j * e.parts.hidden_j;
     }
-    if (covered <= 0) return std::nullopt;
-    sum = sum.value_or(0) + energy / covered;
+    out.emplace_back();
+    if (covered > 0) out.back() = {energy / covered, std::sqrt(variance) / covered, true};
+  }
+  return out;
+}
+
+std::optional<double> idle_sum(const std::vector<DomainEnergy>& run, const std::vector<IdlePower>& idle) {
+  std::optional<double> sum;
+  for (std::size_t i = 0; i < run.size(); ++i) {
+    if (!run[i].in_total || (run[i].energy_j && !run[i].measured)) continue;
+    if (!idle[i].known) return std::nullopt;
+    sum = sum.value_or(0) + idle[i].power_w;
   }
   return sum;
 }
@@ -77,6 +91,7 @@ struct Summariser::State {
   std::mutex mutex;
   Summary summary;
   Total run_total;
+  double net_variance = 0;  // of the run's net energy, square of the 95 % half-width
 
   [[nodiscard]] std::optional<Interval> run_interval() const;
   void settle_node(NodeState& node, double run_s);
@@ -114,7 +129,9 @@ void Summariser::State::settle_node(NodeState& node, double run_s) {
     out.domains.push_back(energy_of(domain, kRunRow, run_s));
     find_domain_findings(domain, out.domains.back(), summary.warnings);
   }
-  node.idle_power_w = idle_power(node);
+  node.idle = idle_powers(node);
+  node.idle_power_w = idle_sum(out.domains, node.idle);
+  if (const auto net = net_energy(out.domains, node.idle, run_s)) net_variance += net->uncertainty * net->uncertainty;
   out.idle_power_w = node.idle_power_w;
   out.machine_energy_j = machine_energy(node.domains, out.domains);
   out.unexplained_j = unexplained(out.name, node.domains, out.domains, summary.warnings);
@@ -126,6 +143,7 @@ void Summariser::State::settle_node(NodeState& node, double run_s) {
 }
 
 void Summariser::State::add_node_regions(NodeState& node, MonoTime run_begin) {
+  std::vector<RegionEnergy> regions;
   for (std::uint32_t line = 0; line < node.rows.lines.size(); ++line) {
     const std::uint32_t row = kFirstRegionRow + line;
     RegionEnergy out = describe(node.rows, line, run_begin);
@@ -140,10 +158,18 @@ void Summariser::State::add_node_regions(NodeState& node, MonoTime run_begin) {
     out.uncertainty_j = total.uncertainty_j;
     out.modelled_j = total.modelled_j;
     out.coverage = total.coverage;
-    if (out.energy_j && node.idle_power_w) out.net_energy_j = *out.energy_j - *node.idle_power_w * out.duration_s;
+    if (out.energy_j && node.idle_power_w) {
+      out.net_energy_j = *out.energy_j - *node.idle_power_w * out.duration_s;
+      if (const auto net = net_energy(out.domains, node.idle, out.duration_s)) out.net_uncertainty_j = net->uncertainty;
+    }
     add_metrics(node.rows, line, node.gauges, out);
-    summary.regions.push_back(std::move(out));
+    regions.push_back(std::move(out));
   }
+  std::vector<std::string> locked;
+  for (const auto& domain : node.domains)
+    for (const auto& c : domain.candidates) locked.insert(locked.end(), c.locked.begin(), c.locked.end());
+  for (auto& pooled : pool_short(node.rows, regions, locked)) summary.pooled.push_back(std::move(pooled));
+  std::move(regions.begin(), regions.end(), std::back_inserter(summary.regions));
 }
 
 void Summariser::State::finish_run() {
@@ -160,7 +186,10 @@ void Summariser::State::finish_run() {
     idle_known &= node.idle_power_w.has_value();
     idle_w += node.idle_power_w.value_or(0);
   }
-  if (run.energy_j && run.duration_s && idle_known) run.net_energy_j = *run.energy_j - idle_w * *run.duration_s;
+  if (run.energy_j && run.duration_s && idle_known) {
+    run.net_energy_j = *run.energy_j - idle_w * *run.duration_s;
+    run.net_uncertainty_j = std::sqrt(net_variance);
+  }
   if (manifest.overhead) {
     summary.overhead_cpu_s = manifest.overhead->cpu_s;
     if (run.duration_s && *run.duration_s > 0) summary.overhead_cpu_share = manifest.overhead->cpu_s / *run.duration_s;

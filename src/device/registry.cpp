@@ -25,6 +25,7 @@
 #include "device/nvml/control.hpp"
 #include "device/nvml/nvml.hpp"
 #include "device/procfs/procfs.hpp"
+#include "device/profiles.hpp"
 #include "device/rapl/control.hpp"
 #include "device/rapl/rapl.hpp"
 #include "device/redfish/redfish.hpp"
@@ -127,6 +128,13 @@ void merge(Discovery& into, Discovery&& from) {
   }
 }
 
+// What is known of the devices completes what their backends say of themselves. Sensors before `first` are left alone:
+// they may be read already.
+void add_profiles(const std::vector<Profile>& profiles, std::size_t first, Discovery& found) {
+  for (std::size_t i = first; i < found.sensors.size(); ++i)
+    apply_profiles(profiles, found.node, found.sensors[i]->info().interface, found.sensors[i]->channels());
+}
+
 }  // namespace
 
 std::vector<std::string> known_interfaces() {
@@ -148,7 +156,8 @@ struct SensorSearch::State {
   std::chrono::steady_clock::time_point deadline;
   std::shared_ptr<Board> board = std::make_shared<Board>();
   std::vector<std::shared_ptr<Search>> searches;
-  std::vector<Discovery> held;  // other drivers' GPUs, which wait for the numbers of NVIDIA's
+  std::vector<Discovery> held;    // other drivers' GPUs, which wait for the numbers of NVIDIA's
+  std::vector<Profile> profiles;  // the user's, then the built-in ones
   bool model_done = false;
 
   [[nodiscard]] bool may_have_nvidia() const;
@@ -202,8 +211,10 @@ bool SensorSearch::State::take_one(bool quick, bool in_order, Discovery& all) {
     held.push_back(std::move(search.found));
     return true;
   }
+  const std::size_t first = all.sensors.size();
   merge(all, std::move(search.found));
   if (search.backend->discover == discover_nvml) release_held(all);
+  if (!quick) add_profiles(profiles, first, all);  // those found quickly wait for the processor's name
   return true;
 }
 
@@ -253,13 +264,19 @@ Result<Discovery> SensorSearch::quick() {
   while (state_->take_one(true, true, found)) {
   }
   if (auto opened = state_->open_named(found); !opened) return tl::unexpected(opened.error());
+  state_->profiles = load_profiles(user_profile_dir(state_->options.environment), found.warnings);
+  const auto& built_in = built_in_profiles();
+  state_->profiles.insert(state_->profiles.end(), built_in.begin(), built_in.end());
+  add_profiles(state_->profiles, 0, found);
   return found;
 }
 
 bool SensorSearch::State::add_model(Discovery& all) {
   if (std::exchange(model_done, true)) return false;
+  const std::size_t first = all.sensors.size();
   release_held(all);  // NVIDIA's driver never answered
   if (wanted(options, "model")) discover_model(host, options, all);
+  add_profiles(profiles, first, all);
   return true;
 }
 

@@ -37,6 +37,8 @@ class Sensor {
  public:
   virtual ~Sensor() = default;
   [[nodiscard]] const SensorInfo& info() const { return info_; }
+  // For discovery, which completes what is known of the channels before anybody reads them.
+  [[nodiscard]] std::vector<Channel>& channels() { return info_.channels; }
   // Reads all channels once. No new reading is success with no row; a value that is missing is nullopt inside its
   // row. An Error means that nothing could be read this time: the Sampler records a gap and tries again, slower
   // and slower up to every 5 s. May block (it has its own thread); is never called from two threads at once.

@@ -18,6 +18,17 @@ namespace ergometer {
 struct Alternative {
   Method method = Method::counter;
   std::optional<double> energy_j;
+  std::optional<double> uncertainty_j;   // half-width of a 95 % interval
+  std::optional<double> difference_j;    // energy_j minus that of the chosen method
+};
+
+// Where an uncertainty comes from, as half-widths of 95 % intervals. They combine in quadrature to the whole; over
+// several intervals or in differences each part follows its own rule (docs/method.md, section 7).
+struct UncertaintyParts {
+  double random_j = 0;   // edges and what lies between readings: independent from interval to interval
+  double hidden_j = 0;   // load that changes within one reading: alike in repetitions of the same work
+  double gain_j = 0;     // proportional to the energy, one factor a device
+  double offset_j = 0;   // proportional to the time, one level a device
 };
 
 // One domain over one interval.
@@ -29,6 +40,7 @@ struct DomainEnergy {
   bool measured = true;             // false: modelled
   std::optional<double> energy_j;
   std::optional<double> uncertainty_j;   // half-width of a 95 % interval
+  UncertaintyParts parts;                // of uncertainty_j
   std::optional<double> mean_power_w;    // energy_j over the covered time
   std::optional<double> max_power_w;     // highest reading
   std::optional<double> last_power_w;    // newest reading; only for whole runs
@@ -50,6 +62,7 @@ struct RegionEnergy {
   bool cut = false;
   int rank = -1;
   std::optional<double> energy_j, uncertainty_j, net_energy_j;   // measured domains in the total
+  std::optional<double> net_uncertainty_j;   // of net_energy_j
   std::optional<double> modelled_j;      // modelled domains, never part of energy_j
   double coverage = 0;                   // lowest of the domains in the total
   bool low_confidence = false;           // shorter than the sensors resolve
@@ -75,6 +88,14 @@ struct Attribution {
   std::string note;                 // why there is no estimate
 };
 
+// The regions of one name together, where one of them is shorter than the sensors resolve.
+struct PooledRegions {
+  std::string path;                      // "train/epoch/step"
+  std::int64_t count = 0;
+  double mean_duration_s = 0;
+  double mean_energy_j = 0, uncertainty_j = 0;   // of one of them, measured domains in the total
+};
+
 struct NodeSummary {
   std::string name;
   std::vector<DomainEnergy> domains;
@@ -89,6 +110,7 @@ struct RunSummary {
   std::optional<int> exit_code;
   std::optional<double> energy_j, uncertainty_j;   // measured domains in the total
   std::optional<double> net_energy_j;              // minus idle power times duration, when idle was measured
+  std::optional<double> net_uncertainty_j;
   std::optional<double> modelled_j;                // modelled domains, never part of energy_j
   bool partial = false;                            // a device that should be inside is not, or not throughout
   bool valid = true;                               // false: cut, or nothing could be measured
@@ -98,6 +120,7 @@ struct Summary {
   RunSummary run;
   std::vector<NodeSummary> nodes;
   std::vector<RegionEnergy> regions;
+  std::vector<PooledRegions> pooled;
   std::optional<double> overhead_cpu_s, overhead_cpu_share;   // share of one core
   std::vector<Warning> warnings;
 };

@@ -25,7 +25,10 @@ Json domain_json(const DomainEnergy& d) {
   out["coverage"] = number(d.coverage);
   out["alternatives"] = Json::array();
   for (const auto& a : d.alternatives)
-    out["alternatives"].push_back({{"method", to_word(a.method)}, {"energy_j", number(a.energy_j)}});
+    out["alternatives"].push_back({{"method", to_word(a.method)},
+                                   {"energy_j", number(a.energy_j)},
+                                   {"uncertainty_j", number(a.uncertainty_j)},
+                                   {"difference_j", number(a.difference_j)}});
   out["in_total"] = d.in_total;
   // Only where there is something to say; a region has one of these objects a domain.
   if (d.filled_j) out["filled_j"] = number(d.filled_j);
@@ -50,6 +53,7 @@ Json run_json(const RunSummary& run) {
   out["uncertainty_j"] = number(run.uncertainty_j);
   out["valid"] = run.valid;
   out["net_energy_j"] = number(run.net_energy_j);
+  out["net_uncertainty_j"] = number(run.net_uncertainty_j);
   out["modelled_j"] = number(run.modelled_j);
   const bool timed = run.energy_j && run.duration_s && *run.duration_s > 0;
   out["mean_power_w"] = timed ? number(*run.energy_j / *run.duration_s) : Json(nullptr);
@@ -87,6 +91,7 @@ Json region_json(const RegionEnergy& r) {
   out["energy_j"] = number(r.energy_j);
   out["uncertainty_j"] = number(r.uncertainty_j);
   out["net_energy_j"] = number(r.net_energy_j);
+  out["net_uncertainty_j"] = number(r.net_uncertainty_j);
   out["domains"] = domains_json(r.domains);
   out["metrics"] = Json::object();
   for (const auto& [key, value] : r.metrics) out["metrics"][key] = number(value);
@@ -108,6 +113,13 @@ std::string summary_json(const Summary& summary) {
   for (const auto& node : summary.nodes) out["nodes"].push_back(node_json(node));
   out["regions"] = Json::array();
   for (const auto& region : summary.regions) out["regions"].push_back(region_json(region));
+  out["pooled"] = Json::array();
+  for (const auto& p : summary.pooled)
+    out["pooled"].push_back({{"path", p.path},
+                             {"count", p.count},
+                             {"mean_duration_s", number(p.mean_duration_s)},
+                             {"mean_energy_j", number(p.mean_energy_j)},
+                             {"uncertainty_j", number(p.uncertainty_j)}});
   out["overhead"] = {{"cpu_s", number(summary.overhead_cpu_s)}, {"cpu_share", number(summary.overhead_cpu_share)}};
   out["warnings"] = Json::array();
   for (const auto& w : summary.warnings)

@@ -68,7 +68,9 @@ std::string heading(const Manifest& manifest, const Summary& summary, const Text
   if (run.net_energy_j) {
     double idle = 0;
     for (const auto& node : summary.nodes) idle += node.idle_power_w.value_or(0);
-    out += field("net", fmt::format("{} above idle ({})", with_unit(*run.net_energy_j, "J"), with_unit(idle, "W")));
+    std::string net = with_unit(*run.net_energy_j, "J");
+    if (run.net_uncertainty_j) net += fmt::format(" {} {}", kPlusMinus, with_unit(*run.net_uncertainty_j, "J", 2));
+    out += field("net", fmt::format("{} above idle ({})", net, with_unit(idle, "W")));
   }
   if (run.modelled_j)
     out +=
@@ -163,6 +165,17 @@ std::string sharing_lines(const Summary& summary, std::size_t width) {
   return out;
 }
 
+// Regions of which one alone says little.
+std::string pooled_lines(const Summary& summary, std::size_t width) {
+  std::string out;
+  for (const auto& p : summary.pooled)
+    out += wrapped(
+        fmt::format("{}: {} {} {} each, mean of {} (one is shorter than the sensors resolve)", printable(p.path),
+                    with_unit(p.mean_energy_j, "J"), kPlusMinus, with_unit(p.uncertainty_j, "J", 2), p.count),
+        width, 2);
+  return out.empty() ? out : "\n" + out;
+}
+
 std::string missing_gpu_line(const Summary& summary) {
   for (const auto& node : summary.nodes)
     for (const auto& d : node.domains)
@@ -190,6 +203,7 @@ std::string render_text(const Manifest& manifest, const Summary& summary, const 
   out += sharing_lines(summary, width);
   out += missing_gpu_line(summary);
   out += region_tables(summary, options);
+  out += pooled_lines(summary, width);
   if (any_estimate(summary)) out += "\n  ~ marks an estimate: not measured, and never added to measured energy\n";
   out += warning_list(summary, options);
   return out;

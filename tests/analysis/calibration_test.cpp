@@ -140,9 +140,9 @@ TEST(Calibration, AMeterGivesGainAndOffsetWithIntervals) {
   ASSERT_TRUE(found.gain && found.offset_w);
   EXPECT_NEAR(found.gain->value, 1.04, 0.01);
   EXPECT_NEAR(found.offset_w->value, 6, 3);
-  EXPECT_NEAR(found.gain->value, 1.04, 2 * found.gain->half_width + 1e-3);
-  EXPECT_GT(found.gain->half_width, 0);
-  EXPECT_LT(found.gain->half_width, 0.02);
+  EXPECT_NEAR(found.gain->value, 1.04, 2 * found.gain->uncertainty + 1e-3);
+  EXPECT_GT(found.gain->uncertainty, 0);
+  EXPECT_LT(found.gain->uncertainty, 0.02);
   EXPECT_FALSE(found.low_w);
 }
 

@@ -150,7 +150,7 @@ TEST(Curve, F61_CounterIsPreferredToAverages) {
 TEST(Curve, DriverSamplesBeatASlowCounterOnShortRegions) {
   Channel energy_counter = counter("gpu/0", Scope::gpu);
   energy_counter.period = std::chrono::milliseconds(100);
-  const auto p = [](double t) { return t >= 1 && t < 1.1 ? 700.0 : 120.0; };
+  const auto p = [](double t) { return t > 1.001 && t < 1.101 ? 700.0 : 120.0; };  // each shows the 20 ms before it
   const auto e = [](double t) { return 120 * std::floor(t * 10) / 10 + (t >= 1.1 ? 58.0 : 0.0); };
   const auto s =
       summarise(run_of(0, 3),

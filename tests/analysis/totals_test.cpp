@@ -225,8 +225,8 @@ TEST(Totals, F15_ForbiddenCounterIsToldOnce) {
 
 TEST(Totals, IndependentDomainsAddInQuadrature) {
   Channel a = counter("package/0", Scope::package), b = counter("package/1", Scope::package);
-  a.resolution = 6 * std::sqrt(2.0);
-  b.resolution = 8 * std::sqrt(2.0);
+  a.resolution = 6 * std::sqrt(6.0) / 1.96;  // standard deviation of each edge: resolution / sqrt(12)
+  b.resolution = 8 * std::sqrt(6.0) / 1.96;
   const auto s =
       summarise(run_of(0, 10), {trace("a", a, {{0, 0.0}, {10, 100.0}}), trace("b", b, {{0, 0.0}, {10, 100.0}})});
   EXPECT_NEAR(domain(s, "package/0").uncertainty_j.value(), 6.0, 1e-9);

@@ -315,7 +315,7 @@ TEST(Json, KeysOthersRelyOn) {
   s.run.valid = true;
   s.overhead_cpu_s = 0.5;
   s.warnings = {{"code", "message", "remedy"}};
-  s.nodes[0].domains[0].alternatives = {{Method::counter, 11990.0}, {Method::average, std::nullopt}};
+  s.nodes[0].domains[0].alternatives = {{Method::counter, 11990.0, {}, {}}, {Method::average, {}, {}, {}}};
   const auto j = json::parse(summary_json(s));
   EXPECT_EQ(j["schema"], "ergometer.summary/1");
   EXPECT_EQ(j["run"]["duration_s"], 100.0);
