@@ -126,8 +126,14 @@ TEST(H200, RegionsOfTheRecordedRun) {
   const auto [third_w, third_spread] = mean_and_spread(third);
   const auto [tenth_w, tenth_spread] = mean_and_spread(tenth);
   const auto [shortest_w, shortest_spread] = mean_and_spread(shortest);
-  fmt::print("0.3 s: {:.1f} W, spread {:.2f} %; 0.1 s: {:.1f} W, {:.2f} %; 30 ms: {:.1f} W, {:.2f} %\n", third_w,
-             third_spread, tenth_w, tenth_spread, shortest_w, shortest_spread);
+  // Power overshoots for 80 ms after each start, so shorter regions are higher. Readings of 30 ms scatter widely here
+  // (docs/results/accuracy.md); their mean is what repetitions give.
+  EXPECT_NEAR(third_w, 746, 8);
+  EXPECT_LE(third_spread, 1.2);
+  EXPECT_NEAR(tenth_w, 825, 15);
+  EXPECT_LE(tenth_spread, 3.7);
+  EXPECT_NEAR(shortest_w, 811, 45);
+  RecordProperty("spread_of_30_ms_percent", std::to_string(shortest_spread));
   EXPECT_DOUBLE_EQ(*std::min_element(steps.begin(), steps.end()), 0.0);
   EXPECT_GT(*std::max_element(steps.begin(), steps.end()), 1.05) << "counter differences are late at both edges";
   // Samples and counter over the whole run, from one change of the counter to another.
