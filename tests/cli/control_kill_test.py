@@ -35,14 +35,7 @@ def kill(victim, tool, machine):
             pass
 
 
-class Kills(CliTest):
-    def setUp(self):
-        super().setUp()
-        # In memory where there is such a place: the journal is on disk after each line, and disks may be slow.
-        if os.path.isdir("/dev/shm"):
-            self.dir = tempfile.mkdtemp(prefix="ergometer-kill-", dir="/dev/shm")
-            self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
-
+class Kills(InMemoryTest):
     def worker(self, number, kills, length):
         """Problems, and how many kills found something set."""
         folder = os.path.join(self.dir, f"machine{number}")

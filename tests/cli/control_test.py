@@ -3,7 +3,7 @@
 from control_world import *
 
 
-class ControlTest(CliTest):
+class ControlTest(InMemoryTest):
     def setUp(self):
         super().setUp()
         self.machine = Machine(self.dir)

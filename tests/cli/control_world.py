@@ -33,6 +33,16 @@ TOUCHING = ["gpu/power=250W", "gpu/0/clock=1200MHz", "package/0/power=110W", "cp
             "cpu/frequency=2GHz"]
 
 
+class InMemoryTest(CliTest):
+    """Its folder lies in memory where there is such a place: each line of a journal is synced, and disks may be busy."""
+
+    def setUp(self):
+        super().setUp()
+        if os.path.isdir("/dev/shm"):
+            self.dir = tempfile.mkdtemp(prefix="ergometer-control-", dir="/dev/shm")
+            self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+
+
 class Machine:
     """One fake machine below a folder."""
 
