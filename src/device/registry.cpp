@@ -152,10 +152,12 @@ void SensorSearch::State::give_up(Search& search, Discovery& all) const {
 // is left.
 bool SensorSearch::State::take_one(bool quick, bool in_order, Discovery& all) {
   std::vector<Search*> waiting;
-  for (auto& search : searches)
-    if (search->backend->quick == quick && !search->taken) waiting.push_back(search.get());
+  for (auto& search : searches) {
+    if (search->backend->quick != quick || search->taken) continue;
+    waiting.push_back(search.get());
+    if (in_order) break;
+  }
   if (waiting.empty()) return false;
-  if (in_order) waiting.resize(1);
   std::unique_lock lock(board->mutex);
   const auto ready = [&] { return std::ranges::find_if(waiting, &Search::done); };
   if (!board->done_changed.wait_until(lock, deadline, [&] { return ready() != waiting.end(); })) {
