@@ -328,9 +328,11 @@ TEST(Json, KeysOthersRelyOn) {
   EXPECT_EQ(d["domain"], "gpu/0");
   EXPECT_EQ(d["scope"], "gpu");
   EXPECT_EQ(d["method"], "samples");
-  EXPECT_EQ(
-      d["alternatives"],
-      (json::array({{{"method", "counter"}, {"energy_j", 11990.0}}, {{"method", "average"}, {"energy_j", nullptr}}})));
+  const json first = {
+      {"method", "counter"}, {"energy_j", 11990.0}, {"uncertainty_j", nullptr}, {"difference_j", nullptr}};
+  const json second = {
+      {"method", "average"}, {"energy_j", nullptr}, {"uncertainty_j", nullptr}, {"difference_j", nullptr}};
+  EXPECT_EQ(d["alternatives"], json::array({first, second}));
   EXPECT_EQ(d["in_total"], true);
   EXPECT_EQ(j["regions"].size(), 5u);
   EXPECT_EQ(j["regions"][0]["metrics"]["loss"], 0.5);
