@@ -97,7 +97,7 @@ class Show(RunsTest):
         self.by_hand("r")
         summary = strict_json(self.good("show", "r", "--json"))
         self.assertEqual(summary["schema"], "ergometer.summary/1")
-        self.assertEqual(set(summary), {"schema", "run", "nodes", "regions", "overhead", "warnings"})
+        self.assertEqual(set(summary), {"schema", "run", "nodes", "regions", "pooled", "overhead", "warnings"})
         run = summary["run"]
         self.assertAlmostEqual(run.pop("uncertainty_j"), 0, delta=250)
         self.assertEqual(run, {"duration_s": 10, "exit_code": 0, "energy_j": 2500, "valid": True, "net_energy_j": None,

@@ -201,7 +201,7 @@ INSTANTIATE_TEST_SUITE_P(
                       std::vector<std::string>{"dimenet", "--batch", "2"},
                       std::vector<std::string>{"pna", "--batch", "4"},
                       std::vector<std::string>{"load_lstm", "--batch", "4"}),
-    [](const auto& info) { return info.param.front(); });
+    [](const auto& each) { return each.param.front(); });
 
 TEST(WorkloadCli, TheConfigFileGivesOptionsAndTheCommandLineWins) {
   const test::TempDir folder;
