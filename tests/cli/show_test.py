@@ -101,6 +101,7 @@ class Show(RunsTest):
         run = summary["run"]
         self.assertAlmostEqual(run.pop("uncertainty_j"), 0, delta=250)
         self.assertEqual(run, {"duration_s": 10, "exit_code": 0, "energy_j": 2500, "valid": True, "net_energy_j": None,
+                               "net_uncertainty_j": None,
                                "modelled_j": None, "mean_power_w": 250, "partial": False})
         domains = {d["domain"]: d for d in summary["nodes"][0]["domains"]}
         self.assertEqual({name: d["energy_j"] for name, d in domains.items()}, {"package/0": 500, "gpu/0": 2000})
