@@ -1,5 +1,5 @@
 # Sourced by demo, test and bench: installs what is missing, configures, and keeps account of the time.
-# Provides: install_packages, configure PRESET, build PRESET TARGET..., phase NAME, print_phases.
+# Provides: install_packages [build], configure PRESET [OPTION ...], build PRESET TARGET..., phase NAME, print_phases.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -19,9 +19,10 @@ print_phases() {
   printf '  %-28s %4d s\n' total "$total"
 }
 
-missing_packages() {
-  local package
-  grep -v '^#' scripts/packages.txt | while read -r package; do
+missing_packages() {   # of all, or with "build" of those above the line that begins the tests' ones
+  local package last='$'
+  [ "${1:-}" != build ] || last='/^# tests/'
+  sed -n "1,${last}p" scripts/packages.txt | grep -v '^#' | while read -r package; do
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || echo "$package"
   done
 }
@@ -32,7 +33,7 @@ install_packages() {
     return
   fi
   local missing sudo=
-  missing=$(missing_packages)
+  missing=$(missing_packages "$@")
   [ -n "$missing" ] || return 0
   if [ "$(id -u)" != 0 ]; then
     command -v sudo >/dev/null || { echo "scripts: not root and no sudo; as root: apt-get install" $missing >&2; exit 1; }
@@ -61,7 +62,11 @@ quietly() {   # runs a command; shows its output only if it fails
   rm -f "$log"
 }
 
-configure() { quietly cmake --preset "$1"; }
+configure() {
+  local preset=$1
+  shift
+  quietly cmake --preset "$preset" "$@"
+}
 build() {   # on a terminal with the build's own progress line
   local preset=$1 show=quietly
   shift
