@@ -13,6 +13,7 @@
 #include "calibrate_result.hpp"
 #include "command.hpp"
 #include "device/load/load.hpp"
+#include "device/profiles.hpp"
 #include "discover_options.hpp"
 #include "ergometer/region.hpp"
 #include "measure/session.hpp"
@@ -31,7 +32,7 @@ constexpr unsigned kSeed = 20220101;
 
 struct CalibrateOptions {
   std::vector<std::string> devices;
-  std::string output, store = "runs", from;
+  std::string output, store = "runs", from, profiles;
   std::string length = "40s";
 };
 
@@ -139,7 +140,13 @@ int calibrate(const CalibrateOptions& options, const Context& context) {
   }
   auto reader = RunReader::open(dir);
   if (!reader) return report_error(reader.error());
-  return report_calibration(*reader);
+  const fs::path profiles =
+      options.profiles.empty() ? user_profile_dir(current_environment()) : fs::path(options.profiles);
+  if (profiles.empty())
+    return report_error({ErrorCode::not_found,
+                         "there is no folder for profiles: neither XDG_CONFIG_HOME nor HOME is set",
+                         "give one with --profiles DIR"});
+  return report_calibration(*reader, profiles);
 }
 
 }  // namespace
@@ -161,6 +168,9 @@ void add_calibrate(CLI::App& app, Context& context) {
   sub->add_option("-o,--output", options->output, "Folder of the record (default: STORE/calibration-TIME)")
       ->type_name("RUN");
   sub->add_option("--store", options->store, "Folder for new runs")->type_name("DIR")->capture_default_str();
+  sub->add_option("--profiles", options->profiles,
+                  "Folder for the profiles that later runs go by (default: ~/.config/ergometer/profiles)")
+      ->type_name("DIR");
   sub->add_option("--from", options->from, "Look again at the record of an earlier calibration")->type_name("RUN");
   sub->callback([options, &context] { context.exit_code = calibrate(*options, context); });
 }

@@ -7,12 +7,17 @@
 #include <vector>
 
 #include "analysis/calibration.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
 #include "command.hpp"
+#include "device/profiles.hpp"
 #include "report/table.hpp"
 #include "report/units.hpp"
 
 namespace ergometer::cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::size_t kWidth = 150;
 
@@ -81,15 +86,59 @@ const std::vector<TableColumn> kColumns{
     {"Step", true, 2},     {"Read", true, 2},    {"99 %", true, 3}, {"Off"},    {"On"},    {"Energy", true, 1},
     {"Fit", true, 1}};
 
+// So much of the readings' variance must be explained before a window or delay is believed in other runs.
+constexpr double kBelieved = 0.9;
+
+ChannelProfile profile_of(const Channel& channel, const ChannelCalibration& c, const std::string& source) {
+  ChannelProfile out;
+  out.columns = {channel.column};
+  const auto put = [&](std::optional<SourcedValue>& field, std::optional<double> value, double scale) {
+    if (value) field = SourcedValue{std::max(0.0, *value) * scale, source};
+  };
+  constexpr double kMs = 1e3;
+  if (!c.period_is_bound) put(out.period_ms, c.period_s, kMs);
+  put(out.resolution, c.resolution, 1);
+  if (c.explained < kBelieved) return out;
+  if (c.window_s) put(out.window_ms, c.window_s->value, kMs);
+  if (c.delay_s) put(out.delay_ms, c.delay_s->value, kMs);
+  // A window of 0 is a snapshot: no share of the time at all, which the field cannot say.
+  if (c.sampled_share && *c.sampled_share > 0) put(out.sampled_share, c.sampled_share, 1);
+  return out;
+}
+
+// Writes what was found of one device's channels, so that later runs on it know it.
+Result<fs::path> write_profile(const fs::path& folder, const std::string& device, const std::string& interface,
+                               const std::vector<std::pair<Channel, ChannelCalibration>>& channels,
+                               const std::string& source) {
+  Profile profile;
+  profile.name = "calibrated " + device;
+  profile.devices = {device};
+  profile.interfaces = {interface};
+  for (const auto& [channel, calibration] : channels) {
+    auto values = profile_of(channel, calibration, source);
+    if (values.period_ms || values.window_ms || values.delay_ms || values.resolution)
+      profile.channels.push_back(std::move(values));
+  }
+  if (profile.channels.empty()) return fs::path();
+  std::error_code ec;
+  fs::create_directories(folder, ec);
+  if (ec) return tl::unexpected(errno_error("create", folder, ec.value()));
+  const auto file = folder / (file_name_of(interface + "-" + device) + ".toml");
+  if (auto written = write_file_atomically(file, to_toml(profile)); !written) return tl::unexpected(written.error());
+  return file;
+}
+
 }  // namespace
 
-int report_calibration(RunReader& reader) {
+int report_calibration(RunReader& reader, const fs::path& profiles) {
   bool any = false;
+  const std::string source = "ergometer calibrate, run " + reader.dir().filename().string();
   for (const auto& node : reader.nodes()) {
     auto regions = reader.regions(node.name);
     if (!regions) return report_error(regions.error());
     const auto loads = loads_of(*regions);
     std::map<std::string, std::vector<std::pair<Channel, ChannelCalibration>>> found;  // by domain
+    std::map<std::string, std::string> interfaces;
     for (const auto& sensor : reader.sensors(node.name)) {
       const auto trace = reader.samples(node.name, sensor);
       if (!trace) return report_error(trace.error());
@@ -98,6 +147,7 @@ int report_calibration(RunReader& reader) {
         const auto load = loads.find(load_for(channel));
         if (!gives_power(channel) || load == loads.end()) continue;
         found[channel.domain].emplace_back(channel, calibrate_channel(*trace, i, load->second.reference));
+        interfaces[channel.domain] = trace->info.interface;
       }
     }
     for (auto& [domain, channels] : found) {
@@ -110,6 +160,11 @@ int report_calibration(RunReader& reader) {
       fmt::print("{}{}\n{}\n", domain, channels.front().first.device.empty() ? "" : " " + channels.front().first.device,
                  render_table(table, kWidth));
       any = true;
+      const std::string device = channels.front().first.device;
+      if (device.empty()) continue;
+      const auto file = write_profile(profiles, device, interfaces[domain], channels, source);
+      if (!file) return report_error(file.error());
+      if (!file->empty()) fmt::print("profile: {}\n\n", file->string());
     }
   }
   if (any) return 0;

@@ -242,7 +242,7 @@ ChannelCalibration calibrate_channel(const Trace& trace, std::size_t index, cons
   out.updates = updates.size();
   find_period(series, updates, own_time, out);
   if (!own_time) find_read_cost(series, out);
-  find_resolution(series, out);
+  if (!counter) find_resolution(series, out);  // a counter rises by power times period, which is no resolution
   CurveOptions options;
   options.gap_ns = gap_limit(trace.info, channel, series.usual_ns());
   options.uncertain = false;

@@ -128,11 +128,10 @@ void merge(Discovery& into, Discovery&& from) {
   }
 }
 
-// What is known of the devices completes what their backends say of themselves. Sensors before `first` are left alone:
-// they may be read already.
-void add_profiles(const std::vector<Profile>& profiles, std::size_t first, Discovery& found) {
-  for (std::size_t i = first; i < found.sensors.size(); ++i)
-    apply_profiles(profiles, found.node, found.sensors[i]->info().interface, found.sensors[i]->channels());
+bool tells_power(const Sensor& sensor) {
+  return std::ranges::any_of(sensor.info().channels, [](const Channel& c) {
+    return c.measured && (c.quantity == Quantity::power || c.quantity == Quantity::energy);
+  });
 }
 
 }  // namespace
@@ -156,12 +155,13 @@ struct SensorSearch::State {
   std::chrono::steady_clock::time_point deadline;
   std::shared_ptr<Board> board = std::make_shared<Board>();
   std::vector<std::shared_ptr<Search>> searches;
-  std::vector<Discovery> held;    // other drivers' GPUs, which wait for the numbers of NVIDIA's
-  std::vector<Profile> profiles;  // the user's, then the built-in ones
+  std::vector<Discovery> held;                   // other drivers' GPUs, which wait for the numbers of NVIDIA's
+  std::optional<std::vector<Profile>> profiles;  // the user's, then the built-in ones; read when first needed
   bool model_done = false;
 
   [[nodiscard]] bool may_have_nvidia() const;
   void release_held(Discovery& all);
+  void add_profiles(std::size_t first, Discovery& all);
   bool take_one(bool quick, bool in_order, Discovery& all);
   bool add_model(Discovery& all);
   void give_up(Search& search, Discovery& all) const;
@@ -172,6 +172,21 @@ struct SensorSearch::State {
 bool SensorSearch::State::may_have_nvidia() const {
   return wanted(options, "nvml") &&
          (nvidia_driver_loaded(host.root) || options.nvml_path != DiscoverOptions{}.nvml_path);
+}
+
+// What is known of the devices completes what their backends say of themselves. Sensors before `first` are left alone:
+// they may be read already. Reading the profiles takes milliseconds, so it is done only where a sensor tells power.
+void SensorSearch::State::add_profiles(std::size_t first, Discovery& all) {
+  for (std::size_t i = first; i < all.sensors.size(); ++i) {
+    Sensor& sensor = *all.sensors[i];
+    if (!tells_power(sensor)) continue;
+    if (!profiles) {
+      profiles = load_profiles(user_profile_dir(options.environment), all.warnings);
+      const auto& built_in = built_in_profiles();
+      profiles->insert(profiles->end(), built_in.begin(), built_in.end());
+    }
+    apply_profiles(*profiles, all.node, sensor.info().interface, sensor.channels());
+  }
 }
 
 void SensorSearch::State::release_held(Discovery& all) {
@@ -214,7 +229,7 @@ bool SensorSearch::State::take_one(bool quick, bool in_order, Discovery& all) {
   const std::size_t first = all.sensors.size();
   merge(all, std::move(search.found));
   if (search.backend->discover == discover_nvml) release_held(all);
-  if (!quick) add_profiles(profiles, first, all);  // those found quickly wait for the processor's name
+  if (!quick) add_profiles(first, all);  // those found quickly wait for the processor's name
   return true;
 }
 
@@ -264,10 +279,7 @@ Result<Discovery> SensorSearch::quick() {
   while (state_->take_one(true, true, found)) {
   }
   if (auto opened = state_->open_named(found); !opened) return tl::unexpected(opened.error());
-  state_->profiles = load_profiles(user_profile_dir(state_->options.environment), found.warnings);
-  const auto& built_in = built_in_profiles();
-  state_->profiles.insert(state_->profiles.end(), built_in.begin(), built_in.end());
-  add_profiles(state_->profiles, 0, found);
+  state_->add_profiles(0, found);
   return found;
 }
 
@@ -276,7 +288,7 @@ bool SensorSearch::State::add_model(Discovery& all) {
   const std::size_t first = all.sensors.size();
   release_held(all);  // NVIDIA's driver never answered
   if (wanted(options, "model")) discover_model(host, options, all);
-  add_profiles(profiles, first, all);
+  add_profiles(first, all);
   return true;
 }
 

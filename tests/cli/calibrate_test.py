@@ -54,8 +54,12 @@ def write_run(folder):
 class CalibrateTest(CliTest):
     def test_a_record_is_told(self):
         write_run(self.path("run"))
-        done = self.tool("calibrate", "--from", "run", text=True)
+        done = self.tool("calibrate", "--from", "run", "--profiles", "profiles", text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("profiles/nvml-GPU-1.toml")) as file:
+            profile = file.read()
+        for text in ("GPU-1", "power_average_w", "energy_j", "period_ms", "window_ms", "run run"):
+            self.assertIn(text, profile)
         lines = done.stdout.splitlines()
         self.assertTrue(lines[0].startswith("gpu/0 GPU-1"), done.stdout)
         average = next(line for line in lines if "power_average_w" in line).split()
