@@ -40,17 +40,19 @@ using DiscoverFunction = void (*)(const Host&, const DiscoverOptions&, Discovery
 struct Backend {
   const char* name;
   DiscoverFunction discover;
-  bool quick;  // only kernel files, no driver to load and start
+  bool quick;         // only kernel files, no driver to load and start
+  bool alone = true;  // on a thread of its own; the others share one, which costs less than their threads would
 };
 
 // Each looks at another part of the machine, so all can look at once. The model is not here: it fills in for what
 // the others did not find, so it comes last.
-constexpr std::array kBackends{Backend{"nvml", discover_nvml, false},    Backend{"rapl", discover_rapl, true},
-                               Backend{"hwmon", discover_hwmon, true},   Backend{"cray", discover_cray, true},
-                               Backend{"amdgpu", discover_amdgpu, true}, Backend{"intelgpu", discover_intelgpu, true},
-                               Backend{"jetson", discover_jetson, true}, Backend{"meter", discover_meter, true},
-                               Backend{"ipmi", discover_ipmi, false},    Backend{"redfish", discover_redfish, false},
-                               Backend{"slurm", discover_slurm, false},  Backend{"procfs", discover_procfs, true}};
+constexpr std::array kBackends{
+    Backend{"nvml", discover_nvml, false},           Backend{"rapl", discover_rapl, true},
+    Backend{"hwmon", discover_hwmon, true, false},   Backend{"cray", discover_cray, true, false},
+    Backend{"amdgpu", discover_amdgpu, true, false}, Backend{"intelgpu", discover_intelgpu, true, false},
+    Backend{"jetson", discover_jetson, true, false}, Backend{"meter", discover_meter, true, false},
+    Backend{"ipmi", discover_ipmi, false},           Backend{"redfish", discover_redfish, false},
+    Backend{"slurm", discover_slurm, false},         Backend{"procfs", discover_procfs, true}};
 
 // "rapl-perf" asks for the backend "rapl"; "replay=FILE" for "replay".
 std::string backend_of(std::string_view request) {
@@ -96,6 +98,21 @@ struct Board {
   std::mutex mutex;
   std::condition_variable done_changed;
 };
+
+// Searches one after another on a thread of their own, which nobody waits for.
+void start_searches(std::vector<std::shared_ptr<Search>> searches, std::shared_ptr<Board> board, const Host& host,
+                    const DiscoverOptions& options) {
+  std::thread([searches = std::move(searches), board = std::move(board), host, options] {
+    for (const auto& search : searches) {
+      Discovery found;
+      search->backend->discover(host, options, found);
+      std::lock_guard lock(board->mutex);
+      search->found = std::move(found);
+      search->done = true;
+      board->done_changed.notify_all();
+    }
+  }).detach();
+}
 
 // Every driver counts its GPUs from 0; on the node they go on where the GPUs found before end.
 void number_gpus_on(const Discovery& into, Discovery& from) {
@@ -255,21 +272,19 @@ Result<SensorSearch> SensorSearch::begin(const Host& host, DiscoverOptions optio
   state->host = host;
   state->patience = patience;
   state->deadline = std::chrono::steady_clock::now() + patience;
+  std::vector<std::shared_ptr<Search>> together;
   for (const auto& backend : kBackends) {
     // Who the machine is belongs to every run, so procfs is asked even where its sensors are not wanted.
     if (!wanted(options, backend.name) && backend.discover != discover_procfs) continue;
     auto search = std::make_shared<Search>();
     search->backend = &backend;
-    std::thread([search, board = state->board, host, options] {
-      Discovery found;
-      search->backend->discover(host, options, found);
-      std::lock_guard lock(board->mutex);
-      search->found = std::move(found);
-      search->done = true;
-      board->done_changed.notify_all();
-    }).detach();
+    if (backend.alone)
+      start_searches({search}, state->board, host, options);
+    else
+      together.push_back(search);
     state->searches.push_back(std::move(search));
   }
+  if (!together.empty()) start_searches(std::move(together), state->board, host, options);
   state->options = std::move(options);
   return SensorSearch(std::move(state));
 }
