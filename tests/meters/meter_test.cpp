@@ -2,8 +2,8 @@
 #include "device/meter/meter.hpp"
 
 #include <sys/wait.h>
-#include <filesystem>
 
+#include <filesystem>
 #include <thread>
 
 #include "device/fake_tree.hpp"
