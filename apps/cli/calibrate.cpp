@@ -111,6 +111,10 @@ Result<void> record(const CalibrateOptions& options, const Context& context, con
   session_options.discover.dense = true;
   auto session = Session::start(context.host(), std::move(session_options));
   if (!session) return tl::unexpected(session.error());
+  const auto& sensors = (*session)->node().sensors;
+  if (std::ranges::none_of(sensors, [](const SensorInfo& s) { return std::ranges::any_of(s.channels, gives_power); }))
+    return fail(ErrorCode::not_found, "no sensor of this machine tells a measured power or energy",
+                "ergometer doctor says which sensors this machine has and how to allow them");
   auto targets = find_targets(options, context.host(), (*session)->node());
   Result<void> played = targets ? Result<void>{} : tl::unexpected(targets.error());
   (*session)->command_begins();

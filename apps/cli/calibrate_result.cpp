@@ -52,12 +52,11 @@ std::string load_for(const Channel& channel) {
   return "gpu" + channel.domain.substr(4);
 }
 
-bool gives_power(const Channel& channel) {
-  return channel.measured && channel.method &&
-         (channel.quantity == Quantity::power || channel.quantity == Quantity::energy);
+// A read takes microseconds, for which with_unit has no prefix.
+std::string time_text(const std::optional<double>& s) {
+  if (!s) return kMissing;
+  return *s < 1e-3 ? fmt::format("{:.3g} us", *s * 1e6) : with_unit(*s, "s", 3);
 }
-
-std::string time_text(const std::optional<double>& s) { return s ? with_unit(*s, "s", 3) : kMissing; }
 
 std::string interval_text(const std::optional<Estimate>& value, const char* unit) {
   if (!value) return kMissing;
@@ -130,6 +129,11 @@ Result<fs::path> write_profile(const fs::path& folder, const std::string& device
 
 }  // namespace
 
+bool gives_power(const Channel& channel) {
+  return channel.measured && channel.method &&
+         (channel.quantity == Quantity::power || channel.quantity == Quantity::energy);
+}
+
 int report_calibration(RunReader& reader, const fs::path& profiles) {
   bool any = false;
   const std::string source = "ergometer calibrate, run " + reader.dir().filename().string();
@@ -160,6 +164,10 @@ int report_calibration(RunReader& reader, const fs::path& profiles) {
       fmt::print("{}{}\n{}\n", domain, channels.front().first.device.empty() ? "" : " " + channels.front().first.device,
                  render_table(table, kWidth));
       any = true;
+      if (std::ranges::none_of(channels, [](const auto& c) { return c.second.explained > 0; }))
+        fmt::print(
+            "The load does not show in these readings: the sensor stands still, or is of another part of the "
+            "machine.\n\n");
       const std::string device = channels.front().first.device;
       if (device.empty()) continue;
       const auto file = write_profile(profiles, device, interfaces[domain], channels, source);

@@ -7,6 +7,9 @@
 
 namespace ergometer::cli {
 
+// Whether calibration looks at a channel: measured power or energy.
+[[nodiscard]] bool gives_power(const Channel& channel);
+
 // Prints what was found, one table a device, to standard output, and writes a profile of each device to the folder
 // `profiles`. Returns the exit code.
 int report_calibration(RunReader& reader, const std::filesystem::path& profiles);

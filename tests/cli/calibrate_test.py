@@ -70,7 +70,12 @@ class CalibrateTest(CliTest):
         self.assertEqual(average[6], "ms")
 
     def test_what_it_refuses(self):
-        for arguments, words in ((["--device", "gpu/7"], 'there is no device "gpu/7" here'),
+        self.write("root/proc/stat", "cpu  1 2 3 4\n")
+        zone = "root/sys/class/powercap/intel-rapl:0/"
+        for name, text in (("name", "package-0"), ("energy_uj", "1000"), ("max_energy_range_uj", "262143328850")):
+            self.write(zone + name, text + "\n")
+        for arguments, words in ((["--device", "gpu/7", "--host-root", "root"], 'there is no device "gpu/7" here'),
+                                 (["--host-root", "nothing"], "no sensor of this machine tells a measured power"),
                                  (["--length", "3s"], "a length must be from 20s to 1h, not 3s"),
                                  (["--from", "none"], "none")):
             done = self.tool("calibrate", "--store", "store", *arguments, text=True)
