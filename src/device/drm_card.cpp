@@ -1,5 +1,7 @@
 #include "device/drm_card.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <system_error>
 
@@ -56,6 +58,17 @@ std::vector<fs::path> hwmon_folders(const fs::path& device) {
 bool nvidia_driver_loaded(const HostRoot& root) {
   std::error_code ec;
   return fs::exists(root.path("/sys/module/nvidia"), ec) || fs::exists(root.path("/proc/driver/nvidia"), ec);
+}
+
+Channel card_channel(const GpuInfo& gpu, std::string column, Quantity quantity, std::string unit) {
+  Channel c;
+  c.column = std::move(column);
+  c.quantity = quantity;
+  c.unit = std::move(unit);
+  c.domain = fmt::format("gpu/{}", gpu.index);
+  c.device = gpu.uuid;
+  c.scope = Scope::gpu;
+  return c;
 }
 
 }  // namespace ergometer

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/file.hpp"
+#include "model/node.hpp"
 
 namespace ergometer {
 
@@ -35,5 +36,8 @@ struct DrmCard {
 // A file with a positive whole number, divided by a million (hwmon's microwatts and microjoules); unset for anything
 // else.
 [[nodiscard]] std::optional<double> positive_micro(const std::filesystem::path& file);
+
+// A gauge of a card: domain, device and scope filled in.
+[[nodiscard]] Channel card_channel(const GpuInfo& gpu, std::string column, Quantity quantity, std::string unit);
 
 }  // namespace ergometer

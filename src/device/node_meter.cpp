@@ -39,6 +39,13 @@ Channel node_power_channel(std::string column, std::string device, std::string n
   return c;
 }
 
+void as_energy_counter(Channel& channel) {
+  channel.quantity = Quantity::energy;
+  channel.unit = "J";
+  channel.behaviour = Behaviour::counter;
+  channel.method = Method::counter;
+}
+
 void StandstillWatch::see(double value, MonoTime now, Readings& out) {
   const bool same = value_ == value;
   value_ = value;

@@ -22,6 +22,9 @@ void meter_absent(Discovery& out, const char* interface, const char* what, const
 // parts that it contains.
 [[nodiscard]] Channel node_power_channel(std::string column, std::string device, std::string note);
 
+// Makes such a channel an energy counter in joules.
+void as_energy_counter(Channel& channel);
+
 // Notices readings that stand still: power of a running machine moves by at least a watt within a minute, so a value
 // that is the same for kStillReadings and kStillTime comes from a controller that no longer measures. Not thread-safe.
 class StandstillWatch {

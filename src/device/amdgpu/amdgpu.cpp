@@ -27,19 +27,8 @@ struct Card {
   std::optional<GpuMetrics> metrics;
 };
 
-Channel gpu_channel(const Card& card, std::string column, Quantity quantity, std::string unit) {
-  Channel c;
-  c.column = std::move(column);
-  c.quantity = quantity;
-  c.unit = std::move(unit);
-  c.domain = fmt::format("gpu/{}", card.info.index);
-  c.device = card.info.uuid;
-  c.scope = Scope::gpu;
-  return c;
-}
-
 Channel power_channel(const Card& card, std::string column, Method method) {
-  Channel c = gpu_channel(card, std::move(column), Quantity::power, "W");
+  Channel c = card_channel(card.info, std::move(column), Quantity::power, "W");
   c.method = method;
   c.resolution = 1e-6;
   c.max_power_w = card.info.max_power_limit_w ? card.info.max_power_limit_w : card.info.power_limit_w;
@@ -145,7 +134,7 @@ void add_card_sensor(const Host& host, const DiscoverOptions& options, const Car
     for (const auto& [on, column] :
          {std::pair{columns.gfx, "gpu_active_ratio"}, {columns.memory, "memory_active_ratio"}}) {
       if (!on) continue;
-      Channel c = gpu_channel(card, column, Quantity::ratio, "1");
+      Channel c = card_channel(card.info, column, Quantity::ratio, "1");
       c.note = revision;
       info.channels.push_back(std::move(c));
     }
@@ -160,7 +149,7 @@ void add_slow_sensor(const Card& card, Discovery& out) {
   std::vector<NumberColumn> columns;
   const auto add = [&](const fs::path& file, double scale, double limit, const char* column, Quantity quantity,
                        const char* unit) {
-    columns.push_back({file, scale, limit, gpu_channel(card, column, quantity, unit)});
+    columns.push_back({file, scale, limit, card_channel(card.info, column, quantity, unit)});
   };
   if (!card.metrics || !card.metrics->gfx_active)
     add(device / "gpu_busy_percent", 0.01, 1, "gpu_active_ratio", Quantity::ratio, "1");

@@ -54,19 +54,8 @@ Card look_at(DrmCard place, const std::string& driver) {
   return card;
 }
 
-Channel gpu_channel(const Card& card, std::string column, Quantity quantity, std::string unit) {
-  Channel c;
-  c.column = std::move(column);
-  c.quantity = quantity;
-  c.unit = std::move(unit);
-  c.domain = fmt::format("gpu/{}", card.info.index);
-  c.device = card.info.uuid;
-  c.scope = Scope::gpu;
-  return c;
-}
-
 NumberColumn energy_column(const Card& card, const fs::path& folder, int number, std::string column) {
-  Channel c = gpu_channel(card, std::move(column), Quantity::energy, "J");
+  Channel c = card_channel(card.info, std::move(column), Quantity::energy, "J");
   c.behaviour = Behaviour::counter;
   c.method = Method::counter;
   c.resolution = 1e-6;
@@ -108,7 +97,7 @@ std::vector<NumberColumn> slow_columns(const Card& card, Discovery& out) {
   std::vector<NumberColumn> columns;
   const auto add = [&](const fs::path& file, double scale, double limit, const char* column, Quantity quantity,
                        const char* unit) {
-    columns.push_back({file, scale, limit, gpu_channel(card, column, quantity, unit)});
+    columns.push_back({file, scale, limit, card_channel(card.info, column, quantity, unit)});
   };
   if (card.driver == "i915")
     add(card.place.folder / "gt/gt0/rps_act_freq_mhz", 1e6, 0, "gpu_clock_hz", Quantity::frequency, "Hz");

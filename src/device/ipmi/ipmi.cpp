@@ -354,10 +354,7 @@ class Finder {
     Channel c = node_power_channel("xcc_mean_power_w", where_, "Lenovo XCC, mean power of its last samples");
     if (reading->energy_j) {
       c.column = "xcc_energy_j";
-      c.quantity = Quantity::energy;
-      c.unit = "J";
-      c.behaviour = Behaviour::counter;
-      c.method = Method::counter;
+      as_energy_counter(c);
       c.range = 4294967296.0;
       c.resolution = 1e-3;
       c.note = "Lenovo XCC's counter, at the controller's own time";

@@ -59,10 +59,7 @@ class RedfishSensor final : public Sensor {
 
 Channel energy_channel(const std::string& device, const std::string& note) {
   Channel c = node_power_channel("redfish_energy_j", device, note);
-  c.quantity = Quantity::energy;
-  c.unit = "J";
-  c.behaviour = Behaviour::counter;
-  c.method = Method::counter;
+  as_energy_counter(c);
   return c;
 }
 

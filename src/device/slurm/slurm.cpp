@@ -91,12 +91,7 @@ Channel slurm_channel(std::string column, const Config& config, Scope scope) {
   c.resolution = 1;
   if (config.node_period_s) c.period = from_seconds(*config.node_period_s);
   if (config.energy_type == "rapl") c.note += "; RAPL of the sockets only, known to be too high on some sites";
-  if (c.column.ends_with("_j")) {
-    c.quantity = Quantity::energy;
-    c.unit = "J";
-    c.behaviour = Behaviour::counter;
-    c.method = Method::counter;
-  }
+  if (c.column.ends_with("_j")) as_energy_counter(c);
   return c;
 }
 
