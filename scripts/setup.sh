@@ -1,5 +1,5 @@
 # Sourced by demo, test and bench: installs what is missing, configures, and keeps account of the time.
-# Provides: install_packages [build], configure PRESET [OPTION ...], build PRESET TARGET..., phase NAME, print_phases.
+# Provides: install_packages, start_installing and wait_for_packages [HEADING], configure PRESET [OPTION ...], build PRESET TARGET..., phase NAME, print_phases.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -19,36 +19,47 @@ print_phases() {
   printf '  %-28s %4d s\n' total "$total"
 }
 
-missing_packages() {   # of all, or with "build" of those above the line that begins the tests' ones
+missing_packages() {   # [HEADING]: of all, or of those above the line of packages.txt that begins with "# HEADING"
   local package last='$'
-  [ "${1:-}" != build ] || last='/^# tests/'
+  [ -z "${1:-}" ] || last="/^# $1/"
   sed -n "1,${last}p" scripts/packages.txt | grep -v '^#' | while read -r package; do
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || echo "$package"
   done
 }
 
-install_packages() {
+as_root=
+install_packages() {   # [HEADING], as missing_packages
   if ! command -v dpkg-query >/dev/null; then
     echo "scripts: this is no Debian; install the counterparts of scripts/packages.txt yourself, then go on." >&2
     return
   fi
-  local missing sudo=
+  local missing
   missing=$(missing_packages "$@")
   [ -n "$missing" ] || return 0
   if [ "$(id -u)" != 0 ]; then
     command -v sudo >/dev/null || { echo "scripts: not root and no sudo; as root: apt-get install" $missing >&2; exit 1; }
-    sudo=sudo
+    as_root=sudo
   fi
   echo "Installing from Debian:" $missing
   local log
   log=$(mktemp)
-  if ! { $sudo apt-get update -q && $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing; } >"$log" 2>&1; then
+  if ! { $as_root apt-get update -q && $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing; } >"$log" 2>&1; then
     tail -n 15 "$log" >&2
     echo "scripts: the packages above could not be installed; whole log: $log" >&2
     exit 1
   fi
   rm -f "$log"
 }
+
+# The same beside other work: start_installing, then wait_for_packages, which ends the script if that failed. The
+# password for sudo, if it wants one, is asked for before.
+installing=
+start_installing() {
+  [ "$(id -u)" = 0 ] || [ -z "$(missing_packages "$@")" ] || ! command -v sudo >/dev/null || sudo -v
+  install_packages "$@" &
+  installing=$!
+}
+wait_for_packages() { wait "$installing"; }
 
 quietly() {   # runs a command; shows its output only if it fails
   local log
