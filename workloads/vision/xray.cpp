@@ -5,9 +5,9 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 
 #include "core/csv.hpp"
+#include "core/csv_writer.hpp"
 #include "core/text.hpp"
 #include "vision/augment.hpp"
 #include "vision/data.hpp"
@@ -117,54 +117,32 @@ Result<Done> prepare_xray_validation(Workspace& workspace, int side, Random&, st
   return done;
 }
 
-// A field of a CSV file, in quotes where it needs them.
-std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"') result += '"';
-    result += c;
-  }
-  return result + '"';
-}
-
 class XrayPredictions : public PredictionWriter {
  public:
-  XrayPredictions(std::string path, std::ofstream file, const PictureSet& data)
-      : path_(std::move(path)), file_(std::move(file)), data_(data) {
-    file_ << "image,label,predicted,probability_positive\n";
-  }
+  XrayPredictions(CsvWriter file, const PictureSet& data) : file_(std::move(file)), data_(data) {}
 
   // Rows of `predictions` beyond the samples are padding.
   Result<Done> write(const std::vector<std::int64_t>& samples, const torch::Tensor& predictions) override {
     const torch::Tensor shares =
         predictions.detach().to(torch::kCPU, torch::kFloat32).softmax(1).select(1, 1).contiguous();
     const float* positive = shares.data_ptr<float>();
+    std::string lines;
     for (std::size_t i = 0; i < samples.size(); ++i) {
       const Picture& picture = data_.picture(samples[i]);
-      file_ << fmt::format("{},{},", quoted(picture.name), label_names()[static_cast<std::size_t>(picture.label)]);
+      lines += fmt::format("{},{},", csv_field(picture.name), label_names()[static_cast<std::size_t>(picture.label)]);
       if (data_.is_unreadable(samples[i])) {
-        file_ << ",\n";
+        lines += ",\n";
       } else {
-        file_ << fmt::format("{},{:.6f}\n", label_names()[positive[i] > 0.5F ? 1 : 0], positive[i]);
+        lines += fmt::format("{},{:.6f}\n", label_names()[positive[i] > 0.5F ? 1 : 0], positive[i]);
       }
     }
-    return state();
+    return file_.write(lines);
   }
 
-  Result<Done> close() override {
-    file_.close();
-    return state();
-  }
+  Result<Done> close() override { return file_.close(); }
 
  private:
-  Result<Done> state() const {
-    if (file_) return Done{};
-    return Error{Fault::data, fmt::format("{}: could not be written", path_), "is the disk full?"};
-  }
-
-  std::string path_;
-  std::ofstream file_;
+  CsvWriter file_;
   const PictureSet& data_;
 };
 
@@ -193,9 +171,9 @@ Result<std::unique_ptr<PredictionWriter>> write_xray_predictions(const std::stri
   if (!pictures) {
     return Error{Fault::usage, "predictions are not written for synthetic pictures", "give a folder of pictures"};
   }
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  if (!file) return Error{Fault::data, fmt::format("{}: cannot be written", path), "does its folder exist?"};
-  return std::unique_ptr<PredictionWriter>(std::make_unique<XrayPredictions>(path, std::move(file), *pictures));
+  auto file = CsvWriter::create(path, "image,label,predicted,probability_positive");
+  if (!file) return file.error();
+  return std::unique_ptr<PredictionWriter>(std::make_unique<XrayPredictions>(std::move(*file), *pictures));
 }
 
 }  // namespace ergometer::workload::vision

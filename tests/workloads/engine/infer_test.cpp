@@ -96,6 +96,47 @@ TEST_F(Inference, WritesNoPredictionsWhereThereAreNone) {
   EXPECT_EQ(report.error().fault, Fault::usage);
 }
 
+// Scores over five words for two tokens of each sample: word 3 of the first, word 1 of the second.
+class TokenScores final : public Task {
+ public:
+  TokenScores() : network_(std::make_shared<torch::nn::Module>()) {}
+  torch::nn::Module& network() override { return *network_; }
+  Outcome loss(const Batch&) override { return {torch::zeros({}), {}, {}}; }
+  torch::Tensor predict(const Batch& batch) override {
+    torch::Tensor scores = torch::zeros({batch.tensors[0].size(0), 2, 5});
+    scores.select(1, 0).select(1, 3).fill_(1);
+    scores.select(1, 1).select(1, 1).fill_(1);
+    return scores;
+  }
+
+ private:
+  std::shared_ptr<torch::nn::Module> network_;
+};
+
+class Keeper final : public PredictionWriter {
+ public:
+  static inline torch::Tensor kept;
+  Result<Done> write(const std::vector<std::int64_t>&, const torch::Tensor& predictions) override {
+    kept = predictions.clone();
+    return Done{};
+  }
+  Result<Done> close() override { return Done{}; }
+};
+
+TEST_F(Inference, OfScoresOverAVocabularyTheLikeliestWordsAreFetched) {
+  workload_.make_task = [](const DataOptions&) -> std::unique_ptr<Task> { return std::make_unique<TokenScores>(); };
+  workload_.write_predictions = [](const std::string&, const DataSet&) -> Result<std::unique_ptr<PredictionWriter>> {
+    return std::unique_ptr<PredictionWriter>(std::make_unique<Keeper>());
+  };
+  InferOptions options = infer_options();
+  options.output = path("words");
+  options.steps = 1;
+  options.validate = false;
+  const auto report = infer(workload_, options, console());
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_TRUE(torch::equal(Keeper::kept, torch::tensor({3, 1}).expand({8, 2}))) << Keeper::kept;
+}
+
 TEST_F(Inference, AnErrorOfTheDataStops) {
   fixture::faults.broken_sample = 20;
   const auto report = infer(workload_, infer_options(), console());
