@@ -73,6 +73,7 @@ std::optional<ForeignTime> bare_number(std::string_view text) {
   else if (*value >= 1e14) unit = 1e3;
   else if (*value >= 1e11) unit = 1e6;
   else if (*value < 1e8) out.relative = true;
+  if (*value * unit > 9e18) return std::nullopt;  // beyond what 64 bits of nanoseconds hold
   if (unit == 1) {
     if (const auto whole = parse_int(number)) return out.unix_ns = *whole, out;
     return std::nullopt;
