@@ -182,8 +182,8 @@ std::optional<Pick> knee(std::span<const Option> options, std::size_t reference)
     const double sum = (o.time_s.value - fast.time_s.value) / time + (o.energy_j.value - frugal.energy_j.value) / energy;
     return scored(sum, o, 1 / time, 1 / energy);
   });
-  // On the line through the ends the sum is 1.
-  if (!pick || !(pick->score < 1) || pick->best == front.front() || pick->best == front.back()) return std::nullopt;
+  // On the line through the ends the sum is 1, so an end is best where nothing lies below it.
+  if (!pick || pick->best == front.front() || pick->best == front.back()) return std::nullopt;
   return pick;
 }
 

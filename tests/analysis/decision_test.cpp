@@ -109,6 +109,8 @@ TEST(Decision, OptionsOfAStudyAndTheReference) {
   EXPECT_EQ((*options)[1].name, "250W, y");
   EXPECT_EQ(reference_option(t, *options, "cap"), 1U) << "the faster one at the largest cap";
   EXPECT_EQ(reference_option(t, *options, std::nullopt), 2U);
+  const std::vector<Option> turned{(*options)[1], (*options)[0], (*options)[2]};
+  EXPECT_EQ(reference_option(t, turned, "cap"), 0U) << "wherever it stands";
   EXPECT_EQ(options_of(t, "time_s", "energy_j", {0, 2})->at(0).name, "250W");
   EXPECT_THAT(options_of(t, "time", "energy_j", {0}).error().hint, HasSubstr("time_s"));
 }
