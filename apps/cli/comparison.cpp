@@ -105,6 +105,8 @@ const PairsByFamily::value_type* best_family(const PairsByFamily& families) {
 std::string percent(double share) { return fmt::format("{:.1f} %", std::abs(share) * 100); }
 
 std::string whole_run_verdict(const ComparedQuantity& q, const std::string& run, const std::string& first, bool time) {
+  if (!q.interval && std::abs(q.difference) < 0.0005)
+    return fmt::format("{} and {} differ by less than 0.1 % in {}", run, first, q.quantity);
   if (!q.interval && !time)
     return fmt::format("{} uses {} {} {} than {}; nothing is known of the uncertainty", run, percent(q.difference),
                        q.difference < 0 ? "less" : "more", q.quantity, first);

@@ -79,6 +79,9 @@ bool put_in_order(Trace& trace) {
 }
 
 Result<Imported> import_text(std::string_view text, const std::string& source, const ImportOptions& options) {
+  if (text.starts_with("\x89HDF"))
+    return fail(ErrorCode::unsupported, fmt::format("{} is HDF5, as Slurm's profile plugin writes it", source),
+                "Slurm writes its series as CSV, which this command reads: sh5util --extract --series=Task --jobs=JOB");
   auto csv = ForeignCsv::open(text, source);
   if (!csv) return tl::unexpected(csv.error());
   const auto as_imported = [](auto result) -> Result<Imported> {
