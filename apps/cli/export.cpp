@@ -1,100 +1,42 @@
-// ergometer export RUN: a run's summary or its raw samples in a form for other programs.
+// ergometer export RUN|STUDY: a run's summary or its raw samples, or a study's table, in a form for other programs.
 #include <fmt/format.h>
 
-#include <unistd.h>
-
-#include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <utility>
 
-#include "base/csv.hpp"
 #include "base/file.hpp"
-#include "base/number.hpp"
 #include "base/text.hpp"
 #include "command.hpp"
+#include "export_study.hpp"
+#include "export_traces.hpp"
 #include "library/load_run.hpp"
+#include "output_file.hpp"
 #include "report/csv.hpp"
+#include "report/github_benchmark.hpp"
 #include "report/json.hpp"
-#include "store/run_reader.hpp"
+#include "report/latex.hpp"
+#include "report/openmetrics.hpp"
+#include "store/study_table_json.hpp"
 
 namespace ergometer::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
 struct ExportOptions {
-  std::string run, format, output;
+  std::string run, format, output, torch_trace;
   bool samples = false;
 };
 
 Result<void> check_format(const std::string& format) {
-  static const std::array<std::string, 2> known{"csv", "json"};
+  static const std::array<std::string, 7> known{"csv",        "json",        "latex",           "supercloud",
+                                                "perfetto",   "openmetrics", "github-benchmark"};
   for (const auto& k : known)
     if (format == k) return {};
   const auto nearest = nearest_name(format, known);
   return fail(ErrorCode::invalid_argument, fmt::format("--format cannot be \"{}\"", format),
-              nearest.empty() ? "it is one of csv, json" : fmt::format("did you mean \"{}\"?", nearest));
-}
-
-// Where the text goes: standard output, or a temporary file that commit() renames over the target.
-class Output {
- public:
-  static Result<Output> open(const std::string& target) {
-    Output out;
-    if (target.empty()) return out;
-    out.target_ = target;
-    out.temporary_ = fmt::format("{}.tmp{}", target, ::getpid());
-    out.file_ = std::fopen(out.temporary_.c_str(), "wxe");
-    if (!out.file_) return tl::unexpected(errno_error("create", out.temporary_, errno));
-    return out;
-  }
-  Output(Output&& o) noexcept
-      : target_(std::move(o.target_)),
-        temporary_(std::exchange(o.temporary_, {})),
-        file_(std::exchange(o.file_, nullptr)) {}
-  Output& operator=(Output&&) = delete;
-  ~Output() {
-    if (file_) std::fclose(file_);
-    if (!temporary_.empty()) std::remove(temporary_.c_str());
-  }
-  [[nodiscard]] Result<void> write(std::string_view text) {
-    if (std::fwrite(text.data(), 1, text.size(), file_ ? file_ : stdout) == text.size()) return {};
-    return tl::unexpected(errno_error("write", name(), errno));
-  }
-  [[nodiscard]] Result<void> commit() {
-    if (std::fflush(file_ ? file_ : stdout) != 0) return tl::unexpected(errno_error("write", name(), errno));
-    if (!file_) return {};
-    const bool closed = std::fclose(std::exchange(file_, nullptr)) == 0;
-    if (!closed) return tl::unexpected(errno_error("write", temporary_, errno));
-    if (std::rename(temporary_.c_str(), target_.c_str()) != 0)
-      return tl::unexpected(errno_error("write", target_, errno));
-    temporary_.clear();
-    return {};
-  }
-
- private:
-  Output() = default;
-  [[nodiscard]] fs::path name() const { return file_ ? fs::path(temporary_) : fs::path("standard output"); }
-  std::string target_;
-  std::string temporary_;
-  std::FILE* file_ = nullptr;
-};
-
-// The output must not be a file of the run, by whatever name it is reached.
-Result<void> refuse_input(const fs::path& run, const fs::path& output) {
-  std::error_code ec;
-  for (auto it = fs::recursive_directory_iterator(run, ec); !ec && it != fs::recursive_directory_iterator();
-       it.increment(ec)) {
-    std::error_code ignored;
-    if (!it->is_regular_file(ignored)) continue;
-    if (auto ok = refuse_same_file(it->path(), output); !ok) return ok;
-  }
-  return {};
+              nearest.empty() ? fmt::format("it is one of {}", fmt::join(known, ", "))
+                              : fmt::format("did you mean \"{}\"?", nearest));
 }
 
 std::string json_of(const LoadedRun& run) {
@@ -114,76 +56,76 @@ std::string json_of(const LoadedRun& run) {
   return out.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-// One row a value that is there: long form, since sensors have different columns and times.
-std::string sample_rows(const Trace& trace, const std::string& node, std::size_t begin, std::size_t end) {
-  std::string out;
-  for (std::size_t row = begin; row < end; ++row) {
-    for (std::size_t c = 0; c < trace.columns.size(); ++c) {
-      const auto value = trace.columns[c][row];
-      if (!value) continue;
-      append_int(out, trace.t_ns[row]);
-      out += ',';
-      append_csv_field(out, node);
-      out += ',';
-      append_csv_field(out, trace.info.name);
-      out += ',';
-      append_csv_field(out, trace.info.channels[c].domain);
-      out += ',';
-      append_csv_field(out, trace.info.channels[c].column);
-      out += ',';
-      append_double(out, *value);
-      out += '\n';
-    }
-  }
-  return out;
+std::string text_of(const LoadedRun& run, const std::string& format) {
+  if (format == "csv") return summary_csv(run.summary);
+  if (format == "latex") return summary_latex(run.manifest, run.summary);
+  if (format == "openmetrics") return summary_openmetrics(run.manifest, run.summary);
+  if (format == "github-benchmark") return summary_github_benchmark(run.manifest, run.summary);
+  return json_of(run);
 }
 
-Result<void> export_samples(const ExportOptions& options, Output& out) {
-  constexpr std::size_t kRows = 16384;
-  auto reader = RunReader::open(options.run);
-  if (!reader) return tl::unexpected(reader.error());
-  if (auto ok = out.write("t_ns,node,sensor,domain,column,value\n"); !ok) return ok;
-  for (const auto& node : reader->nodes()) {
-    for (const auto& sensor : reader->sensors(node.name)) {
-      const auto trace = reader->samples(node.name, sensor);
-      if (!trace) return tl::unexpected(trace.error());
-      for (std::size_t row = 0; row < trace->rows(); row += kRows)
-        if (auto ok = out.write(sample_rows(*trace, node.name, row, std::min(row + kRows, trace->rows()))); !ok)
-          return ok;
-    }
+// The text of what is small enough to be made before the output is touched; unset for what is streamed.
+Result<std::optional<std::string>> whole_text(const ExportOptions& options) {
+  if (is_study(options.run)) {
+    const auto table = read_study_table(options.run);
+    if (!table) return tl::unexpected(table.error());
+    auto text = export_study(*table, options.format);
+    if (!text) return tl::unexpected(text.error());
+    return std::optional(std::move(*text));
   }
-  return {};
+  if (options.samples || options.format == "perfetto" || options.format == "supercloud") return std::nullopt;
+  keep_freed_memory();
+  const auto run = load_run(options.run);
+  if (!run) return tl::unexpected(run.error());
+  return std::optional(text_of(*run, options.format));
 }
 
-Result<void> export_run(const ExportOptions& options) {
+Result<void> check_options(const ExportOptions& options) {
   if (auto ok = check_format(options.format); !ok) return ok;
   if (options.samples && options.format != "csv")
     return fail(ErrorCode::invalid_argument, "--samples goes with --format csv only", "add --format csv");
-  if (!options.output.empty())
-    if (auto ok = refuse_input(options.run, options.output); !ok) return ok;
-  // The run is read before the output is touched.
-  std::string text;
-  if (!options.samples) {
-    keep_freed_memory();
-    const auto run = load_run(options.run);
-    if (!run) return tl::unexpected(run.error());
-    text = options.format == "csv" ? summary_csv(run->summary) : json_of(*run);
-  }
-  auto out = Output::open(options.output);
+  if (!options.torch_trace.empty() && options.format != "perfetto")
+    return fail(ErrorCode::invalid_argument, "--torch-trace goes with --format perfetto only", "add --format perfetto");
+  if (options.samples && is_study(options.run))
+    return fail(ErrorCode::invalid_argument, fmt::format("{} is a study, which has no samples of its own", options.run),
+                "name one of its runs");
+  if (options.output.empty()) return {};
+  if (!options.torch_trace.empty())
+    if (auto ok = refuse_same_file(options.torch_trace, options.output); !ok) return ok;
+  return refuse_input(options.run, options.output);
+}
+
+Result<void> export_run(const ExportOptions& options) {
+  if (auto ok = check_options(options); !ok) return ok;
+  const auto text = whole_text(options);
+  if (!text) return tl::unexpected(text.error());
+  auto out = OutputFile::open(options.output);
   if (!out) return tl::unexpected(out.error());
-  if (auto ok = options.samples ? export_samples(options, *out) : out->write(text); !ok) return ok;
-  return out->commit();
+  Result<void> written;
+  if (*text)
+    written = out->write(**text);
+  else if (options.samples)
+    written = export_samples(options.run, *out);
+  else if (options.format == "perfetto")
+    written = export_perfetto(options.run, options.torch_trace, *out);
+  else
+    written = export_supercloud(options.run, *out);
+  return written ? out->commit() : written;
 }
 
 }  // namespace
 
 void add_export(CLI::App& app, Context& context) {
   const auto options = std::make_shared<ExportOptions>();
-  auto* command = app.add_subcommand("export", "Write a run's summary or samples for other programs");
-  command->add_option("RUN", options->run, "run directory")->required();
-  command->add_option("--format", options->format, "csv or json")->required();
+  auto* command = app.add_subcommand("export", "Write a run or a study for other programs");
+  command->add_option("RUN", options->run, "run directory or study")->required();
+  command->add_option("--format", options->format,
+                      "csv, json, latex, supercloud, perfetto, openmetrics or github-benchmark")
+      ->required();
   command->add_option("-o,--output", options->output, "file to write (default: standard output)");
   command->add_flag("--samples", options->samples, "every reading of every sensor in place of the summary (csv)");
+  command->add_option("--torch-trace", options->torch_trace,
+                      "trace of the PyTorch profiler of the same run, to put the power beside it (perfetto)");
   command->callback([options, &context] {
     const auto done = export_run(*options);
     context.exit_code = done ? 0 : report_error(done.error());

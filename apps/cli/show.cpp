@@ -1,8 +1,7 @@
 // ergometer show RUN: a run as a table or as JSON. Reads only; derives the summary anew each time.
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <memory>
@@ -12,6 +11,8 @@
 #include "library/load_run.hpp"
 #include "report/json.hpp"
 #include "report/text.hpp"
+#include "show_power.hpp"
+#include "terminal.hpp"
 
 namespace ergometer::cli {
 namespace {
@@ -22,7 +23,7 @@ struct ShowOptions {
   int width = 0;
 };
 
-constexpr int kNarrowest = 40, kUsualWidth = 100;
+constexpr std::size_t kMostParts = 60;  // of a sparkline
 
 Result<GroupBy> group_by(const std::string& word) {
   static const std::array<std::string, 3> words{"epoch", "phase", "domain"};
@@ -33,12 +34,6 @@ Result<GroupBy> group_by(const std::string& word) {
               nearest.empty() ? "it is one of epoch, phase, domain" : fmt::format("did you mean \"{}\"?", nearest));
 }
 
-int terminal_width() {
-  winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= kNarrowest) return size.ws_col;
-  return kUsualWidth;
-}
-
 int show(const ShowOptions& options) {
   const auto by = group_by(options.by);
   if (!by) return report_error(by.error());
@@ -47,8 +42,11 @@ int show(const ShowOptions& options) {
   if (!run) return report_error(run.error());
   TextOptions text;
   text.by = *by;
-  text.width = options.width > 0 ? options.width : terminal_width();
+  text.width = options.width > 0 ? options.width : table_width();
   text.colour = options.colour;
+  // Names and the highest power stand beside the picture.
+  const auto room = static_cast<std::size_t>(std::max(0, text.width - 36));
+  if (!options.json) text.power = power_lines(options.run, *run, std::min(kMostParts, std::max<std::size_t>(10, room)));
   fmt::print("{}", options.json ? summary_json(run->summary) : render_text(run->manifest, run->summary, text));
   return 0;
 }
@@ -62,7 +60,7 @@ void add_show(CLI::App& app, Context& context) {
   command->add_option("--by", options->by, "rows of the table: epoch, phase or domain")->capture_default_str();
   command->add_flag("--json", options->json, "print the summary as JSON");
   command->add_option("--width", options->width, "columns of the table (default: the terminal's)")
-      ->check(CLI::Range(kNarrowest, 1000));
+      ->check(CLI::Range(kNarrowestTerminal, 1000));
   command->add_flag("--colour", options->colour, "colour the headings");
   command->callback([options, &context] { context.exit_code = show(*options); });
 }

@@ -8,13 +8,15 @@
     @ergometer.region("step")
     def step(batch): ...
 
-    run = ergometer.read_run("RUN")
+    run = ergometer.load("RUN")        # pandas frames: run.samples, run.regions, run.summary; or a study: study.runs
+    run = ergometer.read_run("RUN")    # the files as they are, with or without pandas
 
 Markers work when the program runs under ``ergometer run`` (which sets ERGOMETER_RUN); otherwise each is one branch.
 """
 
+from .frames import LoadedRun, LoadedStudy, load
 from .markers import Region, begin, end, number, region, text
 from .reader import RunError, read_run
 
-__all__ = ["Region", "RunError", "begin", "end", "number", "read_run", "region", "text"]
+__all__ = ["LoadedRun", "LoadedStudy", "Region", "RunError", "begin", "end", "load", "number", "read_run", "region", "text"]
 __version__ = "0.1.0"

@@ -5,12 +5,14 @@
 #include <algorithm>
 
 #include "report/region_tables.hpp"
+#include "report/sparkline.hpp"
 #include "report/table.hpp"
 #include "report/units.hpp"
 
 namespace ergometer {
 namespace {
 
+constexpr std::size_t kBarWidth = 10;
 constexpr const char* kPlusMinus = "\xC2\xB1";
 
 std::string styled(const std::string& text, const char* code, bool colour) {
@@ -125,11 +127,22 @@ std::string outside_lines(const Summary& summary, std::size_t width) {
   return list.empty() ? list : wrapped("not in the total: " + list, width, 2);
 }
 
+// A picture is worth its place only where there is something to compare.
+std::optional<double> share_of_total(const Summary& summary, const DomainEnergy& d) {
+  std::size_t domains = 0;
+  for (const auto& node : summary.nodes)
+    for (const auto& other : node.domains) domains += other.in_total && other.measured && other.energy_j;
+  if (domains < 2 || !d.in_total || !d.measured || !d.energy_j || !summary.run.energy_j || *summary.run.energy_j <= 0)
+    return std::nullopt;
+  return *d.energy_j / *summary.run.energy_j;
+}
+
 std::string domain_table(const Summary& summary, std::size_t width) {
   Table table;
   table.columns = {{"Domain", false, 0},  {"Device", false, 3}, {"Energy", true, 0},
                    {kPlusMinus, true, 1}, {"Mean", true, 1},    {"Max", true, 2},
-                   {"Covered", true, 1},  {"Method", false, 2}, {"In total", false, 1}};
+                   {"Covered", true, 1},  {"Method", false, 2}, {"In total", false, 1},
+                   {"Share", false, 4}};
   const bool several = summary.nodes.size() > 1;
   for (const auto& node : summary.nodes) {
     for (const auto& d : node.domains) {
@@ -141,7 +154,8 @@ std::string domain_table(const Summary& summary, std::size_t width) {
       table.rows.push_back(
           {domain_label(node, d, several), shortened(printable(d.device), 20), marked(d.energy_j, "J", digits),
            marked(d.uncertainty_j, "J", 2), marked(d.mean_power_w, "W", digits), marked(d.max_power_w, "W", digits),
-           d.energy_j ? percent_text(d.coverage) : kMissing, method_text(d), d.in_total && d.energy_j ? "yes" : "no"});
+           d.energy_j ? percent_text(d.coverage) : kMissing, method_text(d), d.in_total && d.energy_j ? "yes" : "no",
+           bar(share_of_total(summary, d), kBarWidth)});
     }
   }
   if (table.rows.empty()) return {};
@@ -176,6 +190,23 @@ std::string pooled_lines(const Summary& summary, std::size_t width) {
   return out.empty() ? out : "\n" + out;
 }
 
+// One line a domain; the scale of each is its own highest mean, which stands behind it.
+std::string power_pictures(const std::vector<PowerLine>& lines) {
+  std::string out;
+  std::size_t widest = 0;
+  for (const auto& line : lines) widest = std::max(widest, display_width(printable(line.domain)));
+  for (const auto& line : lines) {
+    double highest = 0;
+    for (const auto& value : line.values_w) highest = std::max(highest, value.value_or(0));
+    const auto picture = sparkline(line.values_w, highest);
+    if (picture.empty()) continue;
+    const std::string name = printable(line.domain);
+    out += fmt::format("  {}{}  {}  highest {}\n", name, std::string(widest - display_width(name), ' '), picture,
+                       with_unit(highest, "W"));
+  }
+  return out.empty() ? out : "\n  Power over time, 0 to the highest mean of a part\n" + out;
+}
+
 std::string missing_gpu_line(const Summary& summary) {
   for (const auto& node : summary.nodes)
     for (const auto& d : node.domains)
@@ -200,6 +231,7 @@ std::string render_text(const Manifest& manifest, const Summary& summary, const 
   const auto width = static_cast<std::size_t>(std::max(40, options.width));
   std::string out = heading(manifest, summary, options);
   out += domain_table(summary, width);
+  out += power_pictures(options.power);
   out += sharing_lines(summary, width);
   out += missing_gpu_line(summary);
   out += region_tables(summary, options);

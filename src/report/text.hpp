@@ -1,7 +1,9 @@
 // A Summary as text for a terminal. Used by run and show.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "model/manifest.hpp"
 #include "model/summary.hpp"
@@ -10,10 +12,17 @@ namespace ergometer {
 
 enum class GroupBy { epoch, phase, domain };
 
+// Mean power of equal parts of the run; unset where nothing was read.
+struct PowerLine {
+  std::string domain;
+  std::vector<std::optional<double>> values_w;
+};
+
 struct TextOptions {
   int width = 100;  // columns of the terminal
   GroupBy by = GroupBy::epoch;
   bool colour = false;
+  std::vector<PowerLine> power{};  // shown as sparklines; may be empty
 };
 
 // The run's heading, its table by domain, its table by region (as `by` says) and its warnings with remedies. A missing
