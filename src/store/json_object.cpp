@@ -117,6 +117,32 @@ void JsonObject::read(const char* key, std::vector<std::string>& out) {
   }
 }
 
+void JsonObject::read(const char* key, std::vector<int>& out) {
+  const Parsed* value = member(json_, key);
+  if (!value) return;
+  if (!value->is_array()) return complain(key, "an array of whole numbers");
+  for (const Parsed& entry : *value) {
+    const auto number = integer(entry, std::numeric_limits<int>::min(), std::numeric_limits<int>::max());
+    if (!number) return complain(key, "an array of whole numbers below 2^31");
+    out.push_back(static_cast<int>(*number));
+  }
+}
+
+void JsonObject::read(const char* key, std::vector<std::optional<double>>& out) {
+  const Parsed* value = member(json_, key);
+  if (!value) return;
+  if (!value->is_array()) return complain(key, "an array of numbers");
+  for (const Parsed& entry : *value) {
+    if (entry.is_null()) {
+      out.emplace_back();
+    } else if (entry.is_number() && std::isfinite(entry.get<double>())) {
+      out.emplace_back(entry.get<double>());
+    } else {
+      return complain(key, "an array of numbers");
+    }
+  }
+}
+
 void JsonObject::read(const char* key, std::map<std::string, std::string>& out) {
   const Parsed* value = member(json_, key);
   if (!value) return;
@@ -144,6 +170,18 @@ void JsonObject::read_objects(const char* key, const std::function<void(JsonObje
     if (!entry.is_object()) return complain(key, "an array of objects");
     JsonObject object(&entry, fmt::format("{}{}[{}].", where_, key, i), complaint_);
     use(object);
+  }
+}
+
+void JsonObject::read_members(const char* key,
+                              const std::function<void(const std::string&, JsonObject&)>& use) {
+  const Parsed* value = member(json_, key);
+  if (!value) return;
+  if (!value->is_object()) return complain(key, "an object of objects");
+  for (const auto& [name, entry] : value->items()) {
+    if (!entry.is_object()) return complain(std::string(key) + "." + name, "an object");
+    JsonObject object(&entry, fmt::format("{}{}.{}.", where_, key, name), complaint_);
+    use(name, object);
   }
 }
 

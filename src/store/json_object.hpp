@@ -1,5 +1,5 @@
 // JsonObject: reads the members of a JSON object with their kinds checked; the first complaint is kept and becomes the
-// file's error. Used by run_json.cpp. The JSON library stays out of this header.
+// file's error. Used by run_json.cpp and study_table_json.cpp. The JSON library stays out of this header.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,13 @@ class JsonObject {
   void read(const char* key, std::optional<MonoTime>& out);
   void read(const char* key, std::optional<Nanos>& out);
   void read(const char* key, std::vector<std::string>& out);
+  void read(const char* key, std::vector<int>& out);
+  void read(const char* key, std::vector<std::optional<double>>& out);  // null entries are unset
   void read(const char* key, std::map<std::string, std::string>& out);
   void read_object(const char* key, const std::function<void(JsonObject&)>& use);
   void read_objects(const char* key, const std::function<void(JsonObject&)>& use);
+  // Each member of the object at `key`, itself an object, with its name.
+  void read_members(const char* key, const std::function<void(const std::string&, JsonObject&)>& use);
   void complain(const std::string& key, const std::string& expected);
 
  private:
