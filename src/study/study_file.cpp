@@ -102,12 +102,46 @@ void read_factor(TomlTable& table, const std::string& name, const toml::node& no
 
 void read_factors(TomlTable& table, StudyFile& file) {
   // In the order of the file: the table shows them so.
-  std::vector<std::pair<int, const toml::node*>> order;
   std::map<int, std::vector<std::pair<std::string, const toml::node*>>> by_line;
   for (const auto& [key, node] : table.toml())
     by_line[static_cast<int>(key.source().begin.line)].emplace_back(std::string(key.str()), &node);
   for (const auto& [line, factors] : by_line)
     for (const auto& [name, node] : factors) read_factor(table, name, *node, line, file);
+}
+
+// Levels of the command line take the place of the file's.
+void apply_level_overrides(TomlTable& top, StudyFile& file, const StudyOverrides& overrides) {
+  for (const auto& [name, levels] : overrides.levels) {
+    const auto index = std::ranges::find(file.factors, name, &Factor::name);
+    if (levels.empty()) {
+      if (index != file.factors.end()) file.factors.erase(index);
+      continue;
+    }
+    if (index == file.factors.end() && !file.parameters.contains(name) && factor_kind(name) == FactorKind::parameter) {
+      std::vector<std::string> known = known_factors();
+      for (const auto& factor : file.factors) known.push_back(factor.name);
+      for (const auto& [parameter, text] : file.parameters) known.push_back(parameter);
+      const auto nearest = nearest_name(name, known);
+      top.complain(1, fmt::format("the study has neither a factor nor a parameter \"{}\"", name),
+                   nearest.empty() ? fmt::format("there are: {}", fmt::join(known, ", ")) : fmt::format("did you mean --levels {}=...?", nearest));
+      continue;
+    }
+    Factor factor;
+    if (index != file.factors.end())
+      factor = *index;
+    else
+      factor = {name, factor_kind(name), factor_unit(factor_kind(name)), {}, {}, 1};
+    factor.levels.clear();
+    for (const auto& level : levels) {
+      if (const auto checked = check_level(factor, level); !checked)
+        top.complain(factor.line, checked.error().message, checked.error().hint);
+      if (std::ranges::find(factor.levels, level) == factor.levels.end()) factor.levels.push_back(level);
+    }
+    if (index != file.factors.end())
+      *index = std::move(factor);
+    else
+      file.factors.push_back(std::move(factor));
+  }
 }
 
 // Every factor must have an effect: a known meaning, or a place in the command.
@@ -135,7 +169,8 @@ std::optional<std::size_t> factor_index(const StudyFile& file, const std::string
 }
 
 // { FACTOR = LEVEL } or, where `several`, { FACTOR = [LEVEL, ...] }.
-LevelChoice read_choice_of_levels(TomlTable& table, const toml::node& node, const StudyFile& file, bool several) {
+LevelChoice read_choice_of_levels(TomlTable& table, const toml::node& node, const StudyFile& file,
+                                  const StudyOverrides& overrides, bool several) {
   LevelChoice choice;
   const auto* cell = node.as_table();
   if (!cell) {
@@ -146,6 +181,7 @@ LevelChoice read_choice_of_levels(TomlTable& table, const toml::node& node, cons
     const std::string name(key.str());
     const int line = TomlTable::line_of(value);
     const auto index = factor_index(file, name);
+    if (!index && overrides.levels.contains(name)) continue;
     if (!index) {
       std::vector<std::string> names;
       for (const auto& factor : file.factors) names.push_back(factor.name);
@@ -164,17 +200,19 @@ LevelChoice read_choice_of_levels(TomlTable& table, const toml::node& node, cons
     for (const auto* item : values) {
       const auto text = text_of(*item).value_or("");
       const auto found = std::ranges::find(levels, text);
-      if (found == levels.end())
-        table.complain(line, fmt::format("{} has no level \"{}\"", name, text),
-                       fmt::format("its levels are: {}", fmt::join(levels, ", ")));
-      else
+      if (found == levels.end()) {
+        if (!overrides.levels.contains(name))
+          table.complain(line, fmt::format("{} has no level \"{}\"", name, text),
+                         fmt::format("its levels are: {}", fmt::join(levels, ", ")));
+      } else
         choice[*index].push_back(static_cast<std::size_t>(found - levels.begin()));
     }
   }
   return choice;
 }
 
-std::vector<LevelChoice> read_choices(TomlTable& table, const char* key, const StudyFile& file, bool several) {
+std::vector<LevelChoice> read_choices(TomlTable& table, const char* key, const StudyFile& file,
+                                      const StudyOverrides& overrides, bool several) {
   std::vector<LevelChoice> all;
   const auto* node = table.toml().get(key);
   if (!node) return all;
@@ -184,7 +222,12 @@ std::vector<LevelChoice> read_choices(TomlTable& table, const char* key, const S
                    fmt::format("write {} = [{{ FACTOR = LEVEL, ... }}, ...]", key));
     return all;
   }
-  for (const auto& item : *list) all.push_back(read_choice_of_levels(table, item, file, several));
+  for (const auto& item : *list) {
+    auto choice = read_choice_of_levels(table, item, file, overrides, several);
+    // An exclusion whose level is gone excludes nothing.
+    const bool whole = item.as_table() && choice.size() == item.as_table()->size();
+    if (whole || overrides.levels.empty()) all.push_back(std::move(choice));
+  }
   return all;
 }
 
@@ -209,8 +252,12 @@ void read_design(TomlTable& table, StudyFile& file, const StudyOverrides& overri
   if (overrides.design) design.kind = *overrides.design;
   table.read("fraction", design.fraction, 2);
   if (const auto* base = table.toml().get("base")) {
-    const auto choice = read_choice_of_levels(table, *base, file, false);
+    const auto choice = read_choice_of_levels(table, *base, file, overrides, false);
     for (std::size_t i = 0; i < file.factors.size(); ++i) {
+      if (overrides.levels.contains(file.factors[i].name) && !choice.contains(i)) {
+        design.base.push_back(0);
+        continue;
+      }
       if (!choice.contains(i) || choice.at(i).empty()) {
         table.complain(TomlTable::line_of(*base), fmt::format("the base does not say {}", file.factors[i].name),
                        fmt::format("add {} = {}", file.factors[i].name, file.factors[i].levels.back()));
@@ -219,8 +266,8 @@ void read_design(TomlTable& table, StudyFile& file, const StudyOverrides& overri
       design.base.push_back(choice.at(i).front());
     }
   }
-  design.cells = read_choices(table, "cells", file, false);
-  design.exclude = read_choices(table, "exclude", file, true);
+  design.cells = read_choices(table, "cells", file, overrides, false);
+  design.exclude = read_choices(table, "exclude", file, overrides, true);
   check_listed_cells(table, file, design);
 }
 
@@ -310,13 +357,14 @@ void read_validity(TomlTable& table, ValidityRules& rules) {
                    "write start_temperature = [30, 50]");
 }
 
-void read_where(TomlTable& table, Placement& where) {
+void read_where(TomlTable& table, Placement& where, const StudyOverrides& overrides) {
   table.only({"executor", "options", "constraint", "job"});
   where.kind = static_cast<ExecutorKind>(read_choice(table, "executor", executor_words(), 0));
+  if (overrides.executor) where.kind = *overrides.executor;
   table.read("options", where.options);
   table.read("constraint", where.constraint);
   where.job_per_block = read_choice(table, "job", {"cell", "block"}, 0) == 1;
-  if (!where.constraint.empty() && where.kind != ExecutorKind::sbatch)
+  if (!where.constraint.empty() && !overrides.executor && where.kind != ExecutorKind::sbatch)
     table.complain(TomlTable::line_of(*table.toml().get("constraint")), "only jobs have a constraint",
                    "write executor = \"sbatch\", or leave constraint out");
 }
@@ -352,11 +400,13 @@ void read_command(TomlTable& top, StudyFile& file) {
   if (file.command.empty()) top.complain(line, "the command is empty", "write command = \"./train --batch {batch}\"");
 }
 
-void read_levels_tables(TomlTable& table, StudyFile& file) {
+void read_levels_tables(TomlTable& table, StudyFile& file, const StudyOverrides& overrides) {
   for (const auto& [key, node] : table.toml()) {
     const std::string name(key.str());
     const auto index = factor_index(file, name);
     const auto* levels = node.as_table();
+    const bool overridden = overrides.levels.contains(name);
+    if (!index && overridden) continue;
     if (!index || !levels) {
       table.complain(TomlTable::line_of(node), fmt::format("[levels.{}] belongs to no factor", name),
                      "write [levels.FACTOR.LEVEL]");
@@ -366,6 +416,7 @@ void read_levels_tables(TomlTable& table, StudyFile& file) {
     for (const auto& [level, inner] : *levels) {
       const std::string text(level.str());
       const auto* values = inner.as_table();
+      if (overridden && std::ranges::find(known, text) == known.end()) continue;
       if (std::ranges::find(known, text) == known.end() || !values) {
         const auto nearest = nearest_name(text, known);
         table.complain(TomlTable::line_of(inner), fmt::format("{} has no level \"{}\"", name, text),
@@ -425,17 +476,18 @@ void read_top(TomlTable& top, StudyFile& file, const StudyOverrides& overrides) 
     }
   }
   top.table("factors", [&](TomlTable& table) { read_factors(table, file); });
+  apply_level_overrides(top, file, overrides);
   if (file.factors.empty())
     top.complain(1, "the study has no factors", "write [factors] and, below it, batch = [16, 32]");
-  top.table("levels", [&](TomlTable& table) { read_levels_tables(table, file); });
+  top.table("levels", [&](TomlTable& table) { read_levels_tables(table, file, overrides); });
   read_command(top, file);
   apply_parameter_overrides(top, file, overrides);
-  static const toml::table kNone;
+  file.where.kind = overrides.executor.value_or(ExecutorKind::here);
   file.design.kind = overrides.design.value_or(DesignKind::full);
   top.table("design", [&](TomlTable& table) { read_design(table, file, overrides); });
   top.table("runs", [&](TomlTable& table) { read_runs(table, file.runs); });
   top.table("validity", [&](TomlTable& table) { read_validity(table, file.validity); });
-  top.table("where", [&](TomlTable& table) { read_where(table, file.where); });
+  top.table("where", [&](TomlTable& table) { read_where(table, file.where, overrides); });
   check_factors_used(top, file);
   check_placeholders(top, file);
   if (file.design.kind == DesignKind::one_at_a_time && file.design.base.empty())
@@ -447,6 +499,12 @@ void read_top(TomlTable& top, StudyFile& file, const StudyOverrides& overrides) 
 
 const char* to_word(DesignKind kind) { return design_words()[static_cast<std::size_t>(kind)].c_str(); }
 const char* to_word(ExecutorKind kind) { return executor_words()[static_cast<std::size_t>(kind)].c_str(); }
+
+std::optional<ExecutorKind> executor_kind_from(std::string_view word) {
+  const auto found = std::ranges::find(executor_words(), word);
+  if (found == executor_words().end()) return std::nullopt;
+  return static_cast<ExecutorKind>(found - executor_words().begin());
+}
 
 std::optional<DesignKind> design_kind_from(std::string_view word) {
   const auto found = std::ranges::find(design_words(), word);

@@ -70,6 +70,7 @@ struct ValidityRules {
 
 enum class ExecutorKind { here, mpirun, srun, sbatch };
 [[nodiscard]] const char* to_word(ExecutorKind);
+[[nodiscard]] std::optional<ExecutorKind> executor_kind_from(std::string_view word);
 
 struct Placement {
   ExecutorKind kind = ExecutorKind::here;
@@ -96,7 +97,11 @@ struct StudyFile {
 // What the command line changes about a file: kept in the plan.
 struct StudyOverrides {
   std::map<std::string, std::string> parameters;
+  std::map<std::string, std::vector<std::string>> levels;  // of a factor, or of a parameter that becomes one; none: the factor goes
   std::optional<DesignKind> design;
+  std::optional<ExecutorKind> executor;
+  bool operator==(const StudyOverrides&) const = default;
+  [[nodiscard]] bool empty() const { return *this == StudyOverrides{}; }
 };
 
 // Errors (invalid_argument, corrupt) name `source` and the line, the nearest known name, and what to write instead.
