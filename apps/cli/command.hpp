@@ -47,5 +47,6 @@ void add_calibrate(CLI::App& app, Context& context);
 void add_control(CLI::App& app, Context& context);
 void add_check_meter(CLI::App& app, Context& context);
 void add_study(CLI::App& app, Context& context);
+void add_bench(CLI::App& app, Context& context);
 
 }  // namespace ergometer::cli

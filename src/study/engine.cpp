@@ -77,17 +77,20 @@ class Engine {
 
 std::string log_name(const fs::path& folder) { return folder.string() + ".log"; }
 
-// The last lines of what a command said, for an error.
+// The last lines of what a command said, for an error; what the measurement says behind it is left out.
 std::string tail_of(const fs::path& log) {
   const auto text = read_file(log, 64 << 20);
   if (!text) return {};
-  auto rest = trim(*text);
-  if (rest.size() > 300) rest = rest.substr(rest.size() - 300);
-  const auto lines = split(rest, '\n');
+  std::vector<std::string_view> lines;
+  bool ours = false;
+  for (const auto line : split(trim(*text), '\n')) {
+    ours = line.starts_with("ergometer: warning: ") || (ours && line.starts_with("  "));
+    if (!ours && !trim(line).empty()) lines.push_back(trim(line).substr(0, 200));
+  }
   std::string out;
   for (std::size_t i = lines.size() > 3 ? lines.size() - 3 : 0; i < lines.size(); ++i)
-    out += fmt::format("{}{}", out.empty() ? "" : " / ", trim(lines[i]));
-  return out;
+    out += fmt::format("{}{}", out.empty() ? "" : " / ", lines[i]);
+  return out.empty() ? "it printed nothing" : out;
 }
 
 Result<EngineResult> Engine::run() {
