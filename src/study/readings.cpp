@@ -27,9 +27,15 @@ void add_trace(const Trace& trace, std::int64_t begin, std::int64_t end, RunRead
     channel.method = info.method;
     channel.in_total = info.in_total;
     channel.measured = info.measured;
-    for (std::size_t row = 0; row < trace.rows(); ++row)
-      if (trace.t_ns[row] >= begin && trace.t_ns[row] <= end)
-        if (const auto value = trace.columns[c][row]) add_value(channel, *value);
+    auto from = std::ranges::lower_bound(trace.t_ns, begin) - trace.t_ns.begin();
+    auto to = std::ranges::upper_bound(trace.t_ns, end) - trace.t_ns.begin();
+    // A counter's growth is known by the readings around the interval.
+    if (info.behaviour == Behaviour::counter) {
+      from = std::max<std::ptrdiff_t>(from - 1, 0);
+      to = std::min<std::ptrdiff_t>(to + 1, static_cast<std::ptrdiff_t>(trace.rows()));
+    }
+    for (auto row = static_cast<std::size_t>(from); row < static_cast<std::size_t>(to); ++row)
+      if (const auto value = trace.columns[c][row]) add_value(channel, *value);
   }
 }
 

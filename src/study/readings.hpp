@@ -24,8 +24,8 @@ struct ChannelReadings {
   [[nodiscard]] double growth() const { return last - first; }
 };
 
-// By "DOMAIN/COLUMN": "gpu/0/temperature_celsius". Rows before the command and after it are left out; of several nodes
-// the first is taken. Errors: those of reading the run.
+// By "DOMAIN/COLUMN": "gpu/0/temperature_celsius". Rows before the command and after it are left out, but for the nearest
+// ones of counters; of several nodes the first is taken. Errors: those of reading the run.
 using RunReadings = std::map<std::string, ChannelReadings>;
 [[nodiscard]] Result<RunReadings> read_readings(const std::filesystem::path& run);
 

@@ -61,7 +61,7 @@ struct RunRules {
 
 struct ValidityRules {
   double coverage = 0.95;                       // least share of the run that energy readings cover
-  int readings = 3;                             // least number of energy or power readings of a device
+  int readings = 2;                             // least number of energy or power readings of a device
   double throttle = 0.05;                       // most share of the run slowed down by heat or the supply
   bool foreign_processes = false;               // whether others may use the GPUs
   std::optional<double> lowest_start_celsius, highest_start_celsius;

@@ -28,6 +28,8 @@ struct Mistake {
 
 void PrintTo(const Mistake& mistake, std::ostream* out) { *out << mistake.name; }
 
+std::string name_of_mistake(const testing::TestParamInfo<Mistake>& tested) { return tested.param.name; }
+
 class StudyFileMistakes : public testing::TestWithParam<Mistake> {};
 
 TEST_P(StudyFileMistakes, AreNamedWithLineAndRemedy) {
@@ -71,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"until", "+[runs]\nuntil = { metric = \"energy_j\" }\n", "t.toml:6: \"until\" needs", "interval"},
         Mistake{"negative_repetitions", "+[runs]\nrepetitions = 0\n", "t.toml:6: \"repetitions\" is a whole number from 1", "repetitions = 3"},
         Mistake{"level_table", "+[levels.batch.64]\nx = 1\n", "batch has no level \"64\"", "16, 32"}),
-    [](const auto& info) { return std::string(info.param.name); });
+    name_of_mistake);
 
 TEST(StudyFile, ReadsItsCommandWithTheLevelsOfACell) {
   const auto file = good(

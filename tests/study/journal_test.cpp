@@ -1,6 +1,7 @@
 // The journal of a study: what is written is read again, cut lines are left out, damaged ones are named.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -35,7 +36,7 @@ class StudyJournalTest : public testing::Test {
     return read ? *read : StudyState{};
   }
 
-  TempDir dir_;
+  test::TempDir dir_;
   StudyFile file_;
   Plan plan_;
 };

@@ -128,8 +128,8 @@ TEST(Validity, Coverage) {
 
 TEST(Validity, TooFewReadings) {
   auto run = good_run();
-  run.readings["gpu/0/power_w"].count = 2;
-  expect_invalid(verdict(run), "gpu/0 has 2 readings, fewer than 3");
+  run.readings["gpu/0/power_w"].count = 1;
+  expect_invalid(verdict(run), "gpu/0 has 1 readings, fewer than 2");
 }
 
 TEST(Validity, ADeviceWithoutEnergy) {
