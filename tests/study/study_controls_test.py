@@ -46,7 +46,7 @@ class Controls(StudyTest):
         self.assertIn("gpus 8: this machine has 2", done.stderr)
 
     def test_no_permission_is_told_before_anything_starts(self):
-        self.play("gpu0.write_fault = SetPowerManagementLimit 4 0 1000\n")
+        self.play("gpu.fault = nvmlDeviceSetPowerManagementLimit 4\n")
         self.write("t.toml", study_text("power_limit = [200]", command="true"))
         done = self.study("run", "t.toml")
         self.assertNotEqual(done.returncode, 0)
