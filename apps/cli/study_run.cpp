@@ -118,7 +118,8 @@ class ProgressLine {
     std::string line = fmt::format("run {} of {}: {}", done + 1, progress_.planned, cell_);
     line += event.kind == EngineEvent::Kind::cools
                 ? fmt::format(", cooling down for {}", ergometer::duration_text(seconds(event.elapsed)))
-                : fmt::format(", {}", ergometer::duration_text(seconds(event.elapsed)));
+                : fmt::format(", {}{}", ergometer::duration_text(seconds(event.elapsed)),
+                              event.power_w ? fmt::format(", {}", with_unit(*event.power_w, "W")) : "");
     line += fmt::format("; {}, {}", left_text(progress_), energy_text_of(progress_));
     fmt::print(stderr, "\r\033[K{}", shortened(printable(line), static_cast<std::size_t>(std::max(terminal_width() - 1, 20))));
     drawn_ = true;

@@ -236,7 +236,9 @@ void print_best(const StudyTable& table) {
     if (!options || options->size() < 2) continue;
     if (!told) fmt::print("\nBest settings{}:\n", energy.starts_with("modelled") ? " (energy by model)" : "");
     told = true;
-    const auto reference = reference_option(table, *options, std::nullopt);
+    // The uncapped device, where caps vary.
+    const bool capped = std::ranges::any_of(table.factors, [](const auto& f) { return f.name == "power_limit"; });
+    const auto reference = reference_option(table, *options, capped ? std::optional<std::string>("power_limit") : std::nullopt);
     fmt::print("  {}against {}:\n", work.empty() ? "" : printable(work) + ", ", printable((*options)[reference].name));
     print_pick(*options, "least energy", least_energy(*options, reference));
     print_pick(*options, "least energy, at most 10 % slower", least_energy_within(*options, reference, kSlowdown));

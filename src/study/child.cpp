@@ -52,7 +52,7 @@ int poll_ms(Nanos length) {
 }  // namespace
 
 Result<Child> Child::start(const std::vector<std::string>& words, const std::map<std::string, std::string>& environment,
-                           const fs::path& output, const std::function<void()>& in_child) {
+                           const fs::path& output, const std::function<void()>& in_child, int live_fd) {
   auto all = current_environment();
   for (const auto& [name, value] : environment) all[name] = value;
   std::vector<std::string> arguments = words, variables;
@@ -70,6 +70,8 @@ Result<Child> Child::start(const std::vector<std::string>& words, const std::map
     if (in_child) in_child();
     if (::getppid() != parent) ::_exit(128 + SIGTERM);  // it died before the request above
     if (::dup2(in, 0) < 0 || ::dup2(out, 1) < 0 || ::dup2(out, 2) < 0) ::_exit(126);
+    // dup2 onto itself would keep the close-on-exec flag.
+    if (live_fd >= 0 && (live_fd == kLiveFd ? ::fcntl(kLiveFd, F_SETFD, 0) : ::dup2(live_fd, kLiveFd)) < 0) ::_exit(126);
     ::execve(argv[0], argv.data(), envp.data());
     ::_exit(127);
   }

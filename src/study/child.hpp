@@ -21,14 +21,18 @@ struct ChildEnd {
   bool timed_out = false;
 };
 
+// Where `ergometer run` writes the watts of now (--live-fd).
+inline constexpr int kLiveFd = 3;
+
 class Child {
  public:
   // Runs words[0] (a path, no search) with our environment and `environment` on top, standard output and error appended
   // to `output`, no input. It leads a process group of its own. `in_child` is called before exec and must be
-  // async-signal-safe; may be empty.
+  // async-signal-safe; may be empty. `live_fd` becomes the child's kLiveFd; -1: none.
   [[nodiscard]] static Result<Child> start(const std::vector<std::string>& words,
                                            const std::map<std::string, std::string>& environment,
-                                           const std::filesystem::path& output, const std::function<void()>& in_child);
+                                           const std::filesystem::path& output, const std::function<void()>& in_child,
+                                           int live_fd = -1);
   Child(Child&& other) noexcept;
   Child& operator=(Child&&) = delete;
   ~Child();  // kills what has not ended

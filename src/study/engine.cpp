@@ -1,6 +1,8 @@
 #include "study/engine.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +11,7 @@
 
 #include "analysis/statistics.hpp"
 #include "base/file.hpp"
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "store/study_table_json.hpp"
 #include "study/child.hpp"
@@ -29,6 +32,41 @@ constexpr std::size_t kFailuresToStop = 3;
 constexpr Nanos kTableEvery = 10s;
 // What an engine that was killed left running ends within seconds; it must not run beside the next run.
 constexpr Nanos kOrphanPatience = 40s;
+
+// A pipe on which `ergometer run` tells the watts of now, a number a line.
+class LivePower {
+ public:
+  LivePower() {
+    int fds[2] = {-1, -1};
+    if (::pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0) return;
+    read_ = fds[0];
+    write_ = fds[1];
+  }
+  ~LivePower() {
+    close_fd(read_);
+    close_fd(write_);
+  }
+  LivePower(const LivePower&) = delete;
+  LivePower& operator=(const LivePower&) = delete;
+  [[nodiscard]] int write_end() const { return write_; }
+  // The newest number, if one has come.
+  std::optional<double> now() {
+    char bytes[512];
+    for (ssize_t n; read_ >= 0 && (n = ::read(read_, bytes, sizeof bytes)) > 0;) text_.append(bytes, static_cast<std::size_t>(n));
+    const auto end = text_.rfind('\n');
+    if (end != std::string::npos) {
+      const auto begin = end == 0 ? std::string::npos : text_.rfind('\n', end - 1);
+      watts_ = parse_double(std::string_view(text_).substr(begin == std::string::npos ? 0 : begin + 1, end - (begin == std::string::npos ? 0 : begin + 1)));
+      text_.erase(0, end + 1);
+    }
+    return watts_;
+  }
+
+ private:
+  int read_ = -1, write_ = -1;
+  std::string text_;
+  std::optional<double> watts_;
+};
 
 class Engine {
  public:
@@ -101,8 +139,11 @@ Result<EngineResult> Engine::run() {
   guard_.reset();
   write_table(true);
   if (!done) {
-    // The error is the news; what could not be restored is told by the caller of the next command.
-    return tl::unexpected(done.error());
+    auto error = done.error();
+    for (const auto& one : result_.restored)
+      if (one.outcome == RestoreOutcome::failed) error.message += fmt::format("; and {}", one.text);
+    if (any_failed(result_.restored)) error.hint += "; then: ergometer control restore";
+    return tl::unexpected(std::move(error));
   }
   return std::move(result_);
 }
@@ -171,7 +212,7 @@ Result<void> Engine::one_run(std::size_t run) {
     state.job.clear();
     ++result_.ran;
     EngineEvent event{EngineEvent::Kind::ended, run, cell_text(file(), cell_of(run).levels), &*state.end,
-                      progress_of(file(), plan(), state_), Nanos{0}};
+                      progress_of(file(), plan(), state_), Nanos{0}, {}};
     tell(std::move(event));
   }
   return {};
@@ -189,7 +230,7 @@ Result<void> Engine::attempt(std::size_t run, RunEnd& end) {
   const auto words = launch_words(file(), *command, place);
   if (!words) return tl::unexpected(words.error());
   const auto text = cell_text(file(), levels);
-  tell({EngineEvent::Kind::begins, run, text, nullptr, progress_of(file(), plan(), state_), Nanos{0}});
+  tell({EngineEvent::Kind::begins, run, text, nullptr, progress_of(file(), plan(), state_), Nanos{0}, {}});
   cool_down();
   if (result_.signal) return {};
   auto seen = apply(*setup);
@@ -207,7 +248,8 @@ Result<void> Engine::attempt(std::size_t run, RunEnd& end) {
   auto to_run = *words;
   to_run.front() = program->string();
   const Nanos begin = now();
-  auto child = Child::start(to_run, environment, log_name(folder), world_.in_child);
+  LivePower live;
+  auto child = Child::start(to_run, environment, log_name(folder), world_.in_child, live.write_end());
   if (!child) return tl::unexpected(child.error());
   auto& state = state_.runs[run];
   state.process = process_id(child->pid());
@@ -218,7 +260,7 @@ Result<void> Engine::attempt(std::size_t run, RunEnd& end) {
     return noted;
   const auto ended = child->wait(world_.signal_fd, result_.signal, file().runs.time_out, kLookEvery, [&] {
     if (guard_) seen->under_load = guard_->observe();
-    tell({EngineEvent::Kind::works, run, text, nullptr, {}, now() - begin});
+    tell({EngineEvent::Kind::works, run, text, nullptr, {}, now() - begin, live.now()});
   });
   last_end_ = now();
   if (result_.signal) return {};
@@ -288,7 +330,8 @@ Result<void> Engine::warm_up(std::size_t run) {
     for (const auto& [name, value] : setup->environment) environment[name] = value;
     auto to_run = *words;
     if (const auto program = program_on_path(to_run.front())) to_run.front() = program->string();
-    auto child = Child::start(to_run, environment, log_name(folder), world_.in_child);
+    LivePower nobody_looks;
+    auto child = Child::start(to_run, environment, log_name(folder), world_.in_child, nobody_looks.write_end());
     if (!child) return tl::unexpected(child.error());
     static_cast<void>(child->wait(world_.signal_fd, result_.signal, file().runs.time_out, Nanos{0}, {}));
   }
@@ -326,7 +369,7 @@ void Engine::cool_down() {
     return degrees && *degrees > *cool.below_celsius;
   };
   while (!result_.signal && (now() - *last_end_ < cool.time || hot())) {
-    tell({EngineEvent::Kind::cools, 0, {}, nullptr, {}, now() - *last_end_});
+    tell({EngineEvent::Kind::cools, 0, {}, nullptr, {}, now() - *last_end_, {}});
     const Nanos left = cool.time - (now() - *last_end_);
     sleep_unless_stopped(world_.signal_fd, result_.signal, left > Nanos{0} ? std::min<Nanos>(left, 1s) : Nanos(500ms));
   }

@@ -22,6 +22,7 @@ struct EngineEvent {
   const RunEnd* end = nullptr;  // of `ended`
   StudyProgress progress;      // of `begins` and `ended`
   Nanos elapsed{0};            // of `works` and `cools`
+  std::optional<double> power_w;  // of `works`: now, of all in the total
 };
 
 // The world that the engine needs besides its folder.

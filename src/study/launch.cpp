@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "study/child.hpp"
+
 namespace ergometer {
 namespace {
 
@@ -14,7 +16,7 @@ void add(Words& words, const Words& more) { words.insert(words.end(), more.begin
 
 Words measured(const StudyFile& file, const LaunchPlace& place, Words command) {
   Words words = place.tool;
-  add(words, {"run", "-o", place.run_folder.string(), "--name", place.name, "--quiet"});
+  add(words, {"run", "-o", place.run_folder.string(), "--name", place.name, "--quiet", "--live-fd", fmt::to_string(kLiveFd)});
   add(words, file.runs.measure);
   words.push_back("--");
   add(words, command);

@@ -52,21 +52,21 @@ void put(Metrics& out, const char* name, const std::optional<double>& value,
 }
 
 // Mean over the GPUs of a column's mean.
-std::optional<double> gpu_mean(const RunReadings& readings, const std::string& column) {
+std::optional<double> gpu_mean(const MeasuredRun& run, const std::string& column) {
   double sum = 0;
   std::size_t count = 0;
-  for (const auto& [key, channel] : readings)
-    if (key.starts_with("gpu/") && key.ends_with("/" + column) && channel.count > 0) {
+  for (const auto& [key, channel] : run.readings)
+    if (is_used_gpu(run, key) && key.ends_with("/" + column) && channel.count > 0) {
       sum += channel.mean();
       ++count;
     }
   return count > 0 ? std::optional(sum / static_cast<double>(count)) : std::nullopt;
 }
 
-std::optional<double> gpu_peak_sum(const RunReadings& readings, const std::string& column) {
+std::optional<double> gpu_peak_sum(const MeasuredRun& run, const std::string& column) {
   std::optional<double> sum;
-  for (const auto& [key, channel] : readings)
-    if (key.starts_with("gpu/") && key.ends_with("/" + column) && channel.count > 0)
+  for (const auto& [key, channel] : run.readings)
+    if (is_used_gpu(run, key) && key.ends_with("/" + column) && channel.count > 0)
       sum = sum.value_or(0) + channel.highest;
   return sum;
 }
@@ -202,6 +202,18 @@ const std::vector<StudyMetric>& study_metrics() {
   return metrics;
 }
 
+bool is_used_gpu(const MeasuredRun& run, const std::string& key) {
+  if (!key.starts_with("gpu/")) return false;
+  bool any = false;
+  for (const auto& node : run.summary.nodes)
+    for (const auto& domain : node.domains) {
+      if (domain.scope != Scope::gpu || !domain.in_total) continue;
+      if (key.starts_with(domain.domain + "/")) return true;
+      any = true;
+    }
+  return !any;
+}
+
 Metrics metrics_of(const MeasuredRun& run) {
   Metrics out;
   const auto& whole = run.summary.run;
@@ -212,10 +224,10 @@ Metrics metrics_of(const MeasuredRun& run) {
   if (whole.energy_j && whole.duration_s && *whole.duration_s > 0)
     put(out, "mean_power_w", *whole.energy_j / *whole.duration_s);
   add_epochs(run, out);
-  put(out, "gpu_memory_used_bytes", gpu_peak_sum(run.readings, "memory_used_bytes"));
-  put(out, "gpu_memory_active_ratio", gpu_mean(run.readings, "memory_active_ratio"));
-  put(out, "gpu_active_ratio", gpu_mean(run.readings, "gpu_active_ratio"));
-  put(out, "sm_active_ratio", gpu_mean(run.readings, "sm_active_ratio"));
+  put(out, "gpu_memory_used_bytes", gpu_peak_sum(run, "memory_used_bytes"));
+  put(out, "gpu_memory_active_ratio", gpu_mean(run, "memory_active_ratio"));
+  put(out, "gpu_active_ratio", gpu_mean(run, "gpu_active_ratio"));
+  put(out, "sm_active_ratio", gpu_mean(run, "sm_active_ratio"));
   if (const auto cpu = run.readings.find("tree/cpu_s");
       cpu != run.readings.end() && cpu->second.count > 1 && whole.duration_s && *whole.duration_s > 0)
     put(out, "cpu_ratio", cpu->second.growth() / *whole.duration_s);

@@ -23,6 +23,9 @@ struct MeasuredRun {
   RunReadings readings;
 };
 
+// Whether "gpu/N/COLUMN" is of a GPU that the command could use: one in the run's total. Where no GPU is in it, all count.
+[[nodiscard]] bool is_used_gpu(const MeasuredRun& run, const std::string& key);
+
 // What is not known is not in the map. An epoch of several ranks is one epoch: its time is the mean of theirs, its work the
 // sum. Three energies of the GPUs stand side by side: by the counter, by the integral of the power, and as wall time times
 // mean power (arXiv:2201.12423); without GPUs they are those of all devices in the total.

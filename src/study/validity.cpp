@@ -37,11 +37,11 @@ class Judge {
   void node(const MeasuredRun& run) {
     const double length = run.summary.run.duration_s.value_or(0);
     for (const auto& [key, channel] : run.readings) {
-      if (channel.count == 0) continue;
+      if (channel.count == 0 || !is_used_gpu(run, key)) continue;
       throttle(key, channel, length);
       if (key.ends_with("/foreign_process_count") && channel.highest > 0 && !rules_.foreign_processes)
         invalid(fmt::format("{}: up to {:g} foreign processes", device(key), channel.highest));
-      if (key.starts_with("gpu/") && key.ends_with("/temperature_celsius"))
+      if (key.ends_with("/temperature_celsius"))
         out_.start_celsius = std::max(out_.start_celsius.value_or(channel.first), channel.first);
     }
     coverage(run);

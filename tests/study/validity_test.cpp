@@ -109,6 +109,14 @@ TEST(Validity, ForeignProcesses) {
   EXPECT_EQ(verdict(run, rules).verdict, Verdict::valid);
 }
 
+TEST(Validity, GpusThatTheCommandCannotUseDoNotCount) {
+  auto run = good_run();
+  run.readings["gpu/1/foreign_process_count"] = readings(1, 1);
+  run.readings["gpu/1/memory_used_bytes"] = readings(9e9, 9e9);
+  EXPECT_EQ(verdict(run).verdict, Verdict::valid);
+  EXPECT_DOUBLE_EQ(metrics_of(run).at("gpu_memory_used_bytes").value, 2e9);
+}
+
 TEST(Validity, AStartTemperatureOutsideTheRange) {
   ValidityRules rules;
   rules.lowest_start_celsius = 45;
