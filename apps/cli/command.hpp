@@ -48,5 +48,7 @@ void add_mark(CLI::App& app, Context& context);
 void add_calibrate(CLI::App& app, Context& context);
 void add_control(CLI::App& app, Context& context);
 void add_check_meter(CLI::App& app, Context& context);
+void add_study(CLI::App& app, Context& context);
+void add_bench(CLI::App& app, Context& context);
 
 }  // namespace ergometer::cli

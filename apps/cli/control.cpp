@@ -91,21 +91,6 @@ std::string holder_text(const std::vector<std::string>& command) {
   return printable(text);
 }
 
-std::vector<std::string> guardian_command(const Context& context) {
-  std::error_code ec;
-  std::vector<std::string> words{"/proc/self/exe"};
-  if (!context.host_root.empty())
-    words.insert(words.end(), {"--host-root", std::filesystem::absolute(context.host_root, ec).string()});
-  words.insert(words.end(), {"control", "guard"});
-  return words;
-}
-
-// Whoever restores later may do so from another folder.
-std::string lasting_path(const std::string& library) {
-  std::error_code ec;
-  return library.find('/') == std::string::npos ? library : std::filesystem::absolute(library, ec).string();
-}
-
 Result<std::vector<ControlSetting>> settings_of(const ControlOptions& options, const ControlDiscovery& found) {
   std::vector<ControlRequest> requests;
   for (const auto& text : options.requests) {

@@ -10,6 +10,21 @@ ControlPlaces places_of(const Context& context) {
   return control_places(HostRoot(context.host_root), current_environment());
 }
 
+std::vector<std::string> guardian_command(const Context& context) {
+  std::error_code ec;
+  std::vector<std::string> words{"/proc/self/exe"};
+  if (!context.host_root.empty())
+    words.insert(words.end(), {"--host-root", std::filesystem::absolute(context.host_root, ec).string()});
+  words.insert(words.end(), {"control", "guard"});
+  return words;
+}
+
+// Whoever restores later may do so from another folder.
+std::string lasting_path(const std::string& library) {
+  std::error_code ec;
+  return library.find('/') == std::string::npos ? library : std::filesystem::absolute(library, ec).string();
+}
+
 void warn_about_changed_controls(const Context& context) {
   const auto places = places_of(context);
   const auto left = existing_journal(places);

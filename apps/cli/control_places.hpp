@@ -1,4 +1,4 @@
-// What the control command and main share: where the journal is, which backends a journal needs, and the message about
+// What the control and study commands and main share: where the journal is, how a guardian starts, and the message about
 // controls that an earlier run left changed.
 #pragma once
 
@@ -9,6 +9,11 @@
 namespace ergometer::cli {
 
 [[nodiscard]] ControlPlaces places_of(const Context& context);
+
+// The guardian's program and arguments.
+[[nodiscard]] std::vector<std::string> guardian_command(const Context& context);
+// A library's path for whoever restores later, perhaps from another folder.
+[[nodiscard]] std::string lasting_path(const std::string& library);
 
 // Tells on standard error what an earlier run left changed, and how to restore it; nothing while that run is alive. One
 // stat() a place when there is nothing to tell.

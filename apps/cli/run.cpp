@@ -34,13 +34,14 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr Nanos kRedraw = 500ms;
+constexpr Nanos kRedraw = 500ms, kTellPower = 1s;
 
 struct RunOptions {
   std::string output, name, store = "runs";
   std::string interval, sensors, require, epoch_regex, epoch_at = "start", idle_before = "0s", idle_after = "0s";
   std::optional<double> cpu_tdp_w;
   bool quiet = false, json = false;
+  int live_fd = -1;  // of a study that started us: watts of now, a line a second
 };
 
 std::vector<std::string> list_of(const std::string& text) {
@@ -109,7 +110,7 @@ class Run {
       session_->command_ended(kNotExecutable, std::nullopt);
       return report_error(begun.error(), kNotExecutable);
     }
-    const CommandEnd end = command_.wait(signals_, live_period(), [this] { live_.draw(session_->live()); });
+    const CommandEnd end = command_.wait(signals_, live_period(), [this] { show_live(); });
     session_->command_ended(end.exit_code, end.signal);
     const MonoTime ended = clock.now();
     command_.end_tree(signals_);
@@ -122,7 +123,23 @@ class Run {
     if (const auto stopped = session_->stop(); !stopped) report_error(stopped.error());
   }
 
-  [[nodiscard]] Nanos live_period() const { return live_.wanted() ? kRedraw : Nanos{0}; }
+  [[nodiscard]] Nanos live_period() const {
+    if (live_.wanted()) return kRedraw;
+    return options_.live_fd >= 0 ? kTellPower : Nanos{0};
+  }
+
+  void show_live() {
+    const auto view = session_->live();
+    live_.draw(view);
+    if (options_.live_fd < 0) return;
+    std::optional<double> watts;
+    for (const auto& domain : view.domains)
+      if (domain.power_w) watts = watts.value_or(0) + *domain.power_w;
+    if (!watts) return;
+    const auto line = format_double(*watts) + "\n";
+    // Nobody reads it any more: the next second tells no news either.
+    if (::write(options_.live_fd, line.data(), line.size()) < 0) return;
+  }
 
   const RunOptions& options_;
   std::unique_ptr<Session> session_;
@@ -200,6 +217,7 @@ int run(const RunOptions& options, const Context& context) {
     if (!created) return report_error(created.error());
     epochs = std::move(*created);
   }
+  if (options.live_fd >= 0) ::fcntl(options.live_fd, F_SETFD, FD_CLOEXEC);  // not for the command
   const auto file = find_command(argv.front());
   if (!file) return report_error(file.error(), file.error().code == ErrorCode::not_found ? kNotFound : kNotExecutable);
   const std::string name = options.name.empty() ? fs::path(argv.front()).filename().string() : options.name;
@@ -271,6 +289,7 @@ void add_run(CLI::App& app, Context& context) {
   sub->add_option("--cpu-tdp", options->cpu_tdp_w, "Power of the CPU at full load, for a model where no sensor is")
       ->type_name("WATTS")
       ->check(CLI::Range(1.0, 100000.0));
+  sub->add_option("--live-fd", options->live_fd)->group("");  // of study run
   sub->add_flag("--quiet", options->quiet, "Show only errors and warnings");
   sub->add_flag("--json", options->json, "Show the summary as JSON, on standard error");
   sub->footer(
