@@ -1,0 +1,24 @@
+// What channels are called on the page.
+
+const COLUMNS = {
+  gpu_active_ratio: "GPU busy", sm_active_ratio: "SMs active", sm_occupancy_ratio: "SM occupancy", memory_active_ratio: "memory busy",
+  tensor_active_ratio: "tensor cores active", dram_active_ratio: "memory bandwidth used", used_bytes: "memory used",
+  memory_used_bytes: "memory used", rss_bytes: "resident memory", cpu_s: "CPU time", sm_clock_hz: "SM clock",
+  memory_clock_hz: "memory clock", temperature_c: "temperature", cpu_user_s: "CPU, user", cpu_system_s: "CPU, system",
+};
+const SUFFIX = /_(ratio|bytes|hz|c|cel|s|w|j)$/;
+
+export function columnTitle(series) {
+  const known = COLUMNS[series.column];
+  if (known) return known;
+  return series.column.replace(SUFFIX, "").replaceAll("_", " ");
+}
+
+const SCOPES = {tree: "measured processes", system: "whole node", node: "node", package: "processor", dram: "DRAM", gpu: "GPU"};
+export function domainTitle(domain, node, several) {
+  const text = SCOPES[domain] ?? domain;
+  return several ? `${node}: ${text}` : text;
+}
+
+export const METHODS = {samples: "driver's sample buffer", counter: "energy counter", integral: "power readings, integrated",
+  average: "averaged power, integrated", model: "model, not measured"};
