@@ -45,7 +45,7 @@ struct ParetoFront {
 struct Pick {
   std::size_t best = 0;             // index into the options
   Change time, energy;              // against the reference
-  double score = 0;                 // what the rule minimises, in its unit
+  double score = 0;                 // what the rule minimises
   std::optional<std::size_t> second;
   // Options that the intervals do not tell from the best; if `second` is in it, "the second best is not
   // distinguishable". Empty where intervals are known and apart.
@@ -68,7 +68,7 @@ struct Pick {
 // eta E + (1 - eta) P_max T (J. You et al., "Zeus", NSDI 2023, eq. 2); 0 <= eta <= 1, max_power_w the largest cap.
 [[nodiscard]] std::optional<Pick> least_zeus_cost(std::span<const Option> options, std::size_t reference, double eta,
                                                   double max_power_w);
-// The point of the front farthest from the line through its ends, both axes scaled to 0..1 (V. Satopaa et al., "Finding a
+// The point of the front farthest from the line through its ends, both axes scaled to 0..1 between them: the least sum of the two (V. Satopaa et al., "Finding a
 // 'Kneedle' in a Haystack", 2011). Unset for a front of fewer than three options or one that does not bend inward.
 [[nodiscard]] std::optional<Pick> knee(std::span<const Option> options, std::size_t reference);
 

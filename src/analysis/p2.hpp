@@ -19,6 +19,8 @@ struct P2Names {
   std::string node_class = "node_class", phase = "phase", batch = "batch";  // factors
   std::string inference = "inference";                                      // a level of `phase`
   std::string runtime_s = "duration_s", energy_j = "energy_j";              // metrics
+  std::string energy_per_sample_j = "energy_per_sample_j";                  // a metric; energy_j stands in for it
+  std::string gpu_activity = "gpu_activity_ratio";                          // a metric, 0..1; tells idle accelerators
   std::vector<std::string> components = {"gpu", "cpu", "dram", "other"};
 };
 
@@ -40,7 +42,7 @@ struct P2Ratio {
   std::optional<bool> runtime_is_proxy;
 };
 
-// Runs on a node whose accelerators had nothing to do.
+// Runs on a node whose accelerators had nothing to do: mean activity below 1 %.
 struct IdlePenalty {
   std::string node_class, phase, setting;
   Centre gpu_energy_j;
@@ -48,7 +50,7 @@ struct IdlePenalty {
   double penalty = 0;  // energy over what the node would have drawn without them, less 1
 };
 
-// The batch from which on a GPU class uses less energy a sample than a CPU class.
+// The batch of inference at which a class with GPUs and one without use the same energy a sample (for each pair of them).
 struct BreakEven {
   std::string cpu_class, gpu_class, setting;
   enum class Kind { at_batch, gpu_always, cpu_always } kind = Kind::at_batch;

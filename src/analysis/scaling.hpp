@@ -3,6 +3,7 @@
 // reports. docs/analysis.md has the formulas and their sources.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,6 +32,9 @@ struct PowerLaw {
   std::optional<double> held_out_error, largest_held_out_error;
   double x_min = 0, x_max = 0;  // the fitted range
   std::size_t points = 0;
+  // For `predict`: covariance of (ln a, b, c) for a residual of 1, and the degrees of freedom of the residual.
+  std::array<std::array<double, 3>, 3> covariance{};
+  int error_dof = 0;
 };
 
 struct Prediction {

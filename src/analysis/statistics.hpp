@@ -59,7 +59,7 @@ struct Comparison {
   Kind kind = Kind::paired;
   double difference = 0;
   std::optional<Bounds> interval;  // unset below two pairs (or two values of each)
-  std::size_t pairs = 0;           // pairs, blocks that hold both, or the smaller count of values
+  std::size_t pairs = 0;           // pairs, blocks that hold both, or the smaller of the two counts of values
   double spread = 0;               // standard deviation of the log ratio of one pair
   // The interval is known and does not hold 0.
   [[nodiscard]] bool distinguishable() const { return interval && (interval->low > 0 || interval->high < 0); }
@@ -88,7 +88,7 @@ struct BlockedValue {
 [[nodiscard]] std::optional<std::size_t> pairs_to_show(const Comparison& comparison, double share);
 
 // One sentence: "A uses 7.1 % less energy than B, interval 5.9 to 8.3 %, 12 pairs", or "no difference larger than 1.2 %
-// can be seen between A and B in energy, 8 pairs; 30 pairs would show 0.5 %".
+// can be seen between A and B in energy, 8 pairs; 30 pairs would show 0.5 %"; of one pair that it tells no interval.
 struct VerdictWords {
   std::string_view a, b;
   std::string_view quantity = "energy";

@@ -25,7 +25,9 @@ using LevelsByFactor = std::map<std::string, std::string>;
 [[nodiscard]] std::vector<double> values_in(const StudyTable& table, std::size_t cell, const std::string& metric);
 // Their mean and interval. One run alone has its own uncertainty as the interval; unset without a value.
 [[nodiscard]] std::optional<Centre> centre_in(const StudyTable& table, std::size_t cell, const std::string& metric);
-// "150W, batch 256" of the factors that vary among `cells`; the cell's number where none does.
-[[nodiscard]] std::string cell_name(const StudyTable& table, std::size_t cell);
+// Factors with more than one level among `cells`, as indices.
+[[nodiscard]] std::vector<std::size_t> varying_factors(const StudyTable& table, const std::vector<std::size_t>& cells);
+// "150W, batch_size 256": the cell's levels of these factors; "cell 3" for none.
+[[nodiscard]] std::string cell_name(const StudyTable& table, std::size_t cell, const std::vector<std::size_t>& factors);
 
 }  // namespace ergometer
