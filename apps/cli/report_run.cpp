@@ -21,22 +21,44 @@ constexpr std::size_t kFewestBuckets = 150, kMostBuckets = 1000;
 constexpr std::size_t kParts = 300;
 constexpr std::int64_t kLaneBars = 1500;      // of one depth, at most
 
-// Growth by second between readings, at the middle of each step; steps of no known growth are left out and so are gaps.
 struct Rates {
   std::vector<std::int64_t> t;
   std::vector<double> values;
 };
 
+// The usual time between two changes of a counter: a poll that is faster than the device sees most readings twice.
+std::int64_t usual_change(const Series& series, const Channel& channel) {
+  if (channel.period && channel.period->count() > 0) return channel.period->count();
+  std::vector<std::int64_t> distances;
+  std::size_t last = 0;
+  for (std::size_t i = 1; i < series.size(); ++i) {
+    if (series.values()[i] == series.values()[last]) continue;
+    distances.push_back(series.t()[i] - series.t()[last]);
+    last = i;
+  }
+  if (distances.empty()) return series.usual_ns();
+  const auto middle = distances.begin() + static_cast<std::ptrdiff_t>((distances.size() - 1) / 2);
+  std::nth_element(distances.begin(), middle, distances.end());
+  return *middle;
+}
+
+// Growth by second from one change of the counter to the next, at the middle of the two; where it has rested for longer
+// than it usually does, it has stopped. Steps of no known growth are left out.
 Rates rates_of(const Series& series, const Channel& channel) {
   CounterRules rules{channel.range, channel.max_power_w};
   if (channel.quantity != Quantity::energy) rules = {};
+  const std::int64_t rest = std::max(series.usual_ns(), 3 * usual_change(series, channel));
   Rates out;
+  std::size_t last = 0;
   for (std::size_t i = 1; i < series.size(); ++i) {
-    const std::int64_t elapsed = series.t()[i] - series.t()[i - 1];
-    const auto step = counter_step(series.values()[i - 1], series.values()[i], Nanos(elapsed), rules);
-    if (!step.delta) continue;
-    out.t.push_back(series.t()[i - 1] + elapsed / 2);
-    out.values.push_back(*step.delta / seconds(Nanos(elapsed)));
+    const std::int64_t elapsed = series.t()[i] - series.t()[last];
+    if (series.values()[i] == series.values()[last] && elapsed < rest) continue;
+    const auto step = counter_step(series.values()[last], series.values()[i], Nanos(elapsed), rules);
+    if (step.delta) {
+      out.t.push_back(series.t()[last] + elapsed / 2);
+      out.values.push_back(*step.delta / seconds(Nanos(elapsed)));
+    }
+    last = i;
   }
   return out;
 }
@@ -82,6 +104,8 @@ class SeriesCollector {
       if (rates.t.empty()) return std::nullopt;
       input.t = rates.t;
       input.values = rates.values;
+      input.usual_ns = std::max(series.usual_ns(), usual_change(series, channel));
+      input.gap_ns = std::max(gap_limit(trace.info, channel, input.usual_ns), input.gap_ns);
     }
     const auto role = energy ? SeriesRole::power : counter ? SeriesRole::rate : SeriesRole::gauge;
     return make_page_series(node, trace.info.name, channel, role, input,
@@ -94,26 +118,34 @@ class SeriesCollector {
   std::vector<PageSeries> series_;
 };
 
-// Of several channels that tell a domain's power the one that its energy came from, so that figure and table agree.
-void drop_other_methods(const Summary& summary, std::vector<PageSeries>& series) {
-  std::unordered_map<std::string, Method> chosen;
-  for (const auto& node : summary.nodes)
-    for (const auto& domain : node.domains) chosen.emplace(node.name + "\n" + domain.domain, domain.method);
-  std::unordered_map<std::string, bool> there;
+// Which of several channels that tell a domain's power shows most of its course: dense readings before a counter's
+// growth, what the device averages after both, a model last.
+int course_rank(const Channel& channel) {
+  if (!channel.measured) return 4;
+  switch (channel.method.value_or(Method::model)) {
+    case Method::samples: return 0;
+    case Method::integral: return 1;
+    case Method::counter: return 2;
+    case Method::average: return 3;
+    case Method::model: return 4;
+  }
+  return 4;
+}
+
+// One line a domain: of its channels the one that shows most.
+void choose_power(std::vector<PageSeries>& series) {
   const auto key = [](const PageSeries& s) { return s.node + "\n" + s.channel.domain; };
-  const auto fits = [&](const PageSeries& s) {
-    const auto found = chosen.find(key(s));
-    return found != chosen.end() && s.channel.method == found->second;
-  };
-  for (const auto& s : series)
-    if (s.role == SeriesRole::power && fits(s)) there[key(s)] = true;
-  std::unordered_map<std::string, bool> taken;
-  std::erase_if(series, [&](const PageSeries& s) {
-    if (s.role != SeriesRole::power) return false;
-    const auto k = key(s);
-    if (there.count(k) && !fits(s)) return true;
-    return !taken.emplace(k, true).second;
-  });
+  std::unordered_map<std::string, const PageSeries*> best;
+  for (const auto& s : series) {
+    if (s.role != SeriesRole::power) continue;
+    auto& chosen = best[key(s)];
+    if (!chosen || course_rank(s.channel) < course_rank(chosen->channel)) chosen = &s;
+  }
+  std::vector<bool> dropped(series.size());
+  for (std::size_t i = 0; i < series.size(); ++i)
+    dropped[i] = series[i].role == SeriesRole::power && best[key(series[i])] != &series[i];
+  std::size_t i = 0;
+  std::erase_if(series, [&](const PageSeries&) { return dropped[i++]; });
 }
 
 // Narrower bars are merged.
@@ -151,7 +183,7 @@ Result<PageText> run_page(const std::filesystem::path& run, const PageFactors& f
   auto loaded = load_run(run, visitor);
   if (!loaded) return tl::unexpected(loaded.error());
   RunPage page{loaded->manifest, std::move(loaded->summary), std::move(nodes), collector.take(), factors};
-  drop_other_methods(page.summary, page.series);
+  choose_power(page.series);
   const std::string title = page.manifest.name.empty() ? "Run" : page.manifest.name;
   return PageText{title + " \xC2\xB7 Ergometer", run_in_a_line(page.manifest, page.summary), run_page_json(page)};
 }

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
+#include <set>
 
 #include "analysis/decision.hpp"
 #include "analysis/effects.hpp"
@@ -24,16 +24,38 @@ std::optional<PageInterval> interval_of(const std::optional<Bounds>& bounds) {
 }
 PageChange change_for_page(const Change& change) { return {change.share, interval_of(change.interval)}; }
 
-// The first of `names` that is a metric of the study, else its first metric in one of `units`.
-std::string pick_metric(const StudyTable& table, std::initializer_list<const char*> names,
-                        std::initializer_list<const char*> units) {
-  for (const std::string name : names)
-    for (const auto& m : table.metrics)
-      if (m.name == name) return name;
-  for (const std::string unit : units)
-    for (const auto& m : table.metrics)
-      if (m.unit == unit && m.lower_is_better) return m.name;
-  return {};
+// Time and energy of the same amount of work.
+struct MetricPair {
+  std::string time, energy;
+};
+
+// Cells with a valid run that has all of `metrics`.
+std::size_t cells_with(const StudyTable& table, std::initializer_list<std::string> metrics) {
+  std::set<std::size_t> cells;
+  for (const auto& run : table.runs)
+    if (run.verdict == Verdict::valid && std::all_of(metrics.begin(), metrics.end(), [&](const std::string& m) {
+          return run.metrics.count(m) > 0;
+        }))
+      cells.insert(run.cell);
+  return cells.size();
+}
+
+// By epoch where most cells have epochs, else whole runs; measured before modelled; else the first metrics of the right
+// units, as an imported table may call them anything.
+MetricPair pick_metrics(const StudyTable& table) {
+  const std::size_t all = cells_with(table, {});
+  for (const MetricPair& pair : {MetricPair{"seconds_per_epoch", "energy_per_epoch_j"}, MetricPair{"duration_s", "energy_j"},
+                                 MetricPair{"seconds_per_epoch", "modelled_energy_per_epoch_j"},
+                                 MetricPair{"duration_s", "modelled_energy_j"}})
+    if (const auto cells = cells_with(table, {pair.time, pair.energy}); cells > 0 && 2 * cells >= all) return pair;
+  MetricPair out;
+  for (const auto& m : table.metrics) {
+    if (!m.lower_is_better || cells_with(table, {m.name}) == 0) continue;
+    if (out.time.empty() && (m.unit == "s" || m.unit.starts_with("s/"))) out.time = m.name;
+    const bool energy = m.unit == "J" || m.unit == "kJ" || m.unit == "Wh" || m.unit == "kWh" || m.unit.starts_with("J/");
+    if (out.energy.empty() && energy) out.energy = m.name;
+  }
+  return out;
 }
 
 bool is_numeric(const StudyFactor& factor) {
@@ -106,7 +128,7 @@ void add_pick(StudyPage& page, const std::string& rule, const std::string& group
 
 // The reference is the uncapped device where the study varies a cap or a clock.
 std::optional<std::string> reference_factor(const StudyTable& table) {
-  for (const std::string name : {"power_limit", "clock"})
+  for (const std::string name : {"power_limit", "graphics_clock", "clock"})
     for (const auto& f : table.factors)
       if (f.name == name && f.levels.size() > 1) return name;
   return std::nullopt;
@@ -168,9 +190,9 @@ Result<PageText> study_page(const std::filesystem::path& study, const PageFactor
   StudyPage page;
   page.table = std::move(*table);
   page.factors = factors;
-  page.time_metric = pick_metric(page.table, {"seconds_per_sample", "seconds_per_epoch", "duration_s"}, {"s/sample", "s"});
-  page.energy_metric =
-      pick_metric(page.table, {"energy_per_sample_j", "energy_per_epoch_j", "energy_j"}, {"J/sample", "J", "Wh", "kWh"});
+  const auto metrics = pick_metrics(page.table);
+  page.time_metric = metrics.time;
+  page.energy_metric = metrics.energy;
   add_centres(page);
   add_fits(page);
   add_decisions(page);

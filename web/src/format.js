@@ -9,10 +9,14 @@ export const known = (value) => typeof value === "number" && Number.isFinite(val
 export function significant(value, digits = 4) {
   if (!known(value)) return MISSING;
   if (value === 0) return "0";
-  const before = Math.floor(Math.log10(Math.abs(value))) + 1;
+  // What rounds up to the next power of ten has a digit more before the point.
+  const before = Math.floor(Math.log10(Math.abs(Number(value.toPrecision(digits))))) + 1;
   const text = value.toFixed(Math.min(12, Math.max(0, digits - before)));
   return text.replace("-", "−");
 }
+
+// A number on an axis.
+export const tick = (value) => String(Number(value.toPrecision(6))).replace("-", "−");
 
 // Units that take prefixes; others (s, %, °C) are written plain.
 const PREFIXED = /^(W|J|Wh|B|B\/s|Hz|J\/.+)$/;

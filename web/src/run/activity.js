@@ -70,7 +70,7 @@ function option(clouds, name) {
     data: limits.filter((l) => l < 3 * peak).map((l) => ({yAxis: l}))};
   const top = Math.max(peak, ...limits.filter((l) => l < 3 * peak)) * 1.05;
   return {
-    grid: {left: 64, right: 20, top: 40, bottom: 48},
+    grid: {left: 64, right: 20, top: 58, bottom: 48},
     legend: {data: clouds.map((c) => c.title)},
     xAxis: {type: "value", min: 0, max: (v) => Math.max(100, Math.ceil(v.max)), name: `${name}, %`, nameLocation: "middle", nameGap: 28},
     yAxis: {type: "value", min: 0, max: Number(top.toPrecision(2)), name: "power, W", nameGap: 12, nameTextStyle: {align: "left", padding: [0, 0, 0, -40]}},

@@ -1,11 +1,15 @@
 // Where the energy went: the parts of each node, with what the machine is made of.
 import {absent, Figure, tip} from "../figure.js";
 import {h, name} from "../dom.js";
-import {axisUnit, count, energy, known, percent, significant, withUnit} from "../format.js";
+import {axisUnit, count, energy, known, percent, significant, tick, withUnit} from "../format.js";
 import * as theme from "../theme.js";
 
 export function compositionFigure(data) {
-  const nodes = data.summary.nodes.map((node) => ({name: node.name, parts: node.domains.filter((d) => d.in_total && known(d.energy_j)), unexplained: node.unexplained_j}));
+  // Where nothing was measured the parts of the estimate are shown, and said to be one.
+  const measured = data.summary.nodes.some((node) => node.domains.some((d) => d.in_total && d.measured && known(d.energy_j)));
+  const mark = measured ? "" : "~";
+  const nodes = data.summary.nodes.map((node) => ({name: node.name, unexplained: node.unexplained_j,
+    parts: node.domains.filter((d) => known(d.energy_j) && (measured ? d.in_total : !d.measured))}));
   const told = nodes.filter((n) => n.parts.length);
   if (!told.length) return absent("Where the energy went", "No domain of this run has a measured energy, so its parts cannot be shown.", null);
   const domains = [...new Set(told.flatMap((n) => n.parts.map((d) => d.domain)))];
@@ -15,9 +19,9 @@ export function compositionFigure(data) {
   const hasRest = told.some((n) => rest(n) !== null);
   const largest = told.flatMap((n) => n.parts).reduce((a, b) => (b.energy_j > a.energy_j ? b : a));
   const figure = new Figure({
-    height: 96 + 46 * told.length,
-    title: sum > 0 ? `Where the energy went: ${largest.domain} took ${percent(largest.energy_j / sum, 0)} of ${withUnit(sum, "J", 3)}` : "Where the energy went",
-    subtitle: `Energy of the domains in the total, by node.${hasRest ? " “Unexplained” is what the node's meter saw beyond them; it is not part of the total." : ""}`,
+    height: 110 + 46 * told.length,
+    title: sum > 0 ? `Where the energy went: ${largest.domain} took ${percent(largest.energy_j / sum, 0)} of ${mark}${withUnit(sum, "J", 3)}` : "Where the energy went",
+    subtitle: `${measured ? "Energy of the domains in the total, by node." : "A model's estimate by node; nothing was measured."}${hasRest ? " “Unexplained” is what the node's meter saw beyond them; it is not part of the total." : ""}`,
     words: () => told.map((n) => `${n.name}: ${n.parts.map((d) => `${d.domain} ${withUnit(d.energy_j, "J")}`).join(", ")}`).join("; ") + ".",
     option: () => {
       const g = theme.ground();
@@ -26,15 +30,15 @@ export function compositionFigure(data) {
       return {
         grid: {left: 12, right: 20, top: 36, bottom: 30, containLabel: true},
         legend: {data: [...domains, ...(hasRest ? ["unexplained"] : [])]},
-        xAxis: {type: "value", name: `energy, ${unit}`, nameLocation: "middle", nameGap: 26, axisLabel: {formatter: (v) => significant(v, 3)}},
+        xAxis: {type: "value", name: `energy, ${unit}`, nameLocation: "middle", nameGap: 26, axisLabel: {formatter: tick}},
         yAxis: {type: "category", data: told.map((n) => n.name), axisLabel: {width: 110, overflow: "truncate"}},
         series: [...domains.map((d, i) => bar(d, theme.colour(i), told.map((n) => value(n, d)))), ...(hasRest ? [bar("unexplained", g.line, told.map(rest))] : [])],
-        tooltip: {trigger: "item", formatter: (p) => tip(told[p.dataIndex].name, [[p.color, p.seriesName, withUnit(p.value * scale, "J")]])},
+        tooltip: {trigger: "item", formatter: (p) => tip(told[p.dataIndex].name, [[p.color, p.seriesName, mark + withUnit(p.value * scale, "J")]])},
       };
     },
     table: () => ({
       columns: [{title: "Node"}, {title: "Domain"}, {title: "Energy", right: true}, {title: "Share", right: true}],
-      rows: told.flatMap((n) => [...n.parts.map((d) => [n.name, d.domain, energy(d.energy_j, d.uncertainty_j), sum > 0 ? percent(d.energy_j / sum) : "—"]),
+      rows: told.flatMap((n) => [...n.parts.map((d) => [n.name, d.domain, mark + energy(d.energy_j, d.uncertainty_j), sum > 0 ? percent(d.energy_j / sum) : "—"]),
         ...(known(n.unexplained) ? [[n.name, "unexplained", withUnit(n.unexplained, "J"), "—"]] : [])]),
     }),
   });

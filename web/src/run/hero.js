@@ -77,10 +77,10 @@ function mass(grams) {
 function sentence({summary, manifest}) {
   const run = summary.run;
   const time = known(run.duration_s) ? ` in ${duration(run.duration_s)}` : "";
-  const started = manifest.started ? ` Started ${manifest.started.replace("T", " ").replace("Z", " UTC")}.` : "";
+  const started = manifest.started ? ` Started ${manifest.started.replace("T", " ").replace("Z", " UTC").replaceAll("-", "\u2011")}.` : "";
   if (known(run.energy_j)) return `This run used ${withUnit(run.energy_j, "J")} (${wattHours(run.energy_j)})${time}.${started}`;
   if (known(run.modelled_j)) return `Nothing measured the energy of this run; a model estimates ${withUnit(run.modelled_j, "J", 2)}${time}.${started}`;
-  return `The energy of this run is not known: no sensor told energy or power${time ? `${time}` : ""}.${started}`;
+  return `The energy of this run is not known: no sensor told energy or power${time}.${started}`;
 }
 
 // Sentences that follow from this run's data, and only those.
@@ -106,7 +106,7 @@ function findings(data) {
     const mean = told.reduce((s, r) => s + r.energy_j, 0) / told.reduce((s, r) => s + r.count, 0);
     out.push(`${count(done, "epoch")} complete${cut ? `, ${cut} cut short` : ""}${told.length ? `; ${withUnit(mean, "J")} each on average` : ""}.`);
   }
-  if (!summary.run.valid) out.push(manifest.state === "complete" ? "Nothing could be measured: the numbers below are incomplete." : "The run was cut short: its numbers end with the last readings.");
+  if (!summary.run.valid) out.push(manifest.state === "complete" ? known(summary.run.modelled_j) ? "Nothing was measured: the energies on this page are a model's estimates." : "Nothing could be measured." : "The run was cut short: its numbers end with the last readings.");
   if (summary.run.partial) out.push("The energy is a lower bound: a device that belongs to it is missing or was not covered throughout.");
   return out.length ? h("ul", {class: "findings"}, out.map((text) => h("li", {}, text))) : null;
 }

@@ -1,7 +1,7 @@
 // Everything that is not power: utilisation, memory, clocks, temperatures, transfers. One figure a kind, with a choice of
 // what is shown.
 import {absent, choice, Figure, tip} from "../figure.js";
-import {axisUnit, count, listed, moment, significant, withUnit} from "../format.js";
+import {axisUnit, count, listed, moment, significant, tick, withUnit} from "../format.js";
 import {extent, gaps, unpack, valueAt, view} from "../series.js";
 import * as theme from "../theme.js";
 import {pointsCsv} from "./power.js";
@@ -51,7 +51,7 @@ function levelFigure(kind, list, data) {
   const rank = (key) => {
     const column = key.split("\n")[1];
     const at = kind.first.indexOf(column);
-    return (at < 0 ? 100 : at) + (key.startsWith("gpu") ? 0 : 50);
+    return (at < 0 ? 100 : at) + (key.startsWith("gpu") ? 0 : key.startsWith("tree") ? 10 : 50);
   };
   const keys = [...groups.keys()].sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
   let key = keys[0];
@@ -126,12 +126,12 @@ function option(group, title, state) {
   const share = group[0].unit === "1" && peak <= 1;
   const zoom = {start: 100 * (state.from - from) / (to - from), end: 100 * (state.to - from) / (to - from), filterMode: "none"};
   return {
-    grid: {left: 64, right: 16, top: 40, bottom: 70},
+    grid: {left: 64, right: 16, top: 58, bottom: 70},
     legend: {data: group.map(title), selected: Object.fromEntries(group.map((s, i) => [title(s), i < LINES]))},
-    xAxis: {type: "value", min: from, max: to, axisLabel: {formatter: (t) => moment(t, state.to - state.from)}, name: "time since start", nameLocation: "middle", nameGap: 26,
+    xAxis: {type: "value", min: from, max: to, axisLabel: {formatter: (t) => moment(t, state.to - state.from), showMaxLabel: false}, name: "time since start", nameLocation: "middle", nameGap: 26,
       splitLine: {show: false}, axisPointer: {show: true, snap: false, label: {show: false}, lineStyle: {color: g.soft, type: "dashed"}}},
     yAxis: {type: "value", name: unit, nameGap: 12, min: group[0].unit === "Cel" ? undefined : 0, max: share ? 100 : undefined, scale: group[0].unit === "Cel",
-      axisLabel: {formatter: (v) => significant(v, 3)}},
+      axisLabel: {formatter: tick}},
     series: group.map((s, i) => ({id: `level-${i}`, name: title(s), type: "line", data: scaled(s, state, scale), showSymbol: s.readings === 1, symbol: theme.symbol(i), symbolSize: 8,
       connectNulls: false, lineStyle: {width: 1.5, type: theme.dash(i)}, itemStyle: {color: theme.colour(i)}, emphasis: {disabled: true}})),
     dataZoom: [{type: "slider", height: 16, bottom: 6, showDetail: false, showDataShadow: false, brushSelect: false, borderColor: g.line, fillerColor: g.band, handleStyle: {color: g.soft}, ...zoom},

@@ -3,7 +3,7 @@
 const COLUMNS = {
   gpu_active_ratio: "GPU busy", sm_active_ratio: "SMs active", sm_occupancy_ratio: "SM occupancy", memory_active_ratio: "memory busy",
   tensor_active_ratio: "tensor cores active", dram_active_ratio: "memory bandwidth used", used_bytes: "memory used",
-  memory_used_bytes: "memory used", rss_bytes: "resident memory", cpu_s: "CPU time", sm_clock_hz: "SM clock",
+  memory_used_bytes: "memory used", rss_bytes: "resident memory", cpu_s: "CPU use", sm_clock_hz: "SM clock",
   memory_clock_hz: "memory clock", temperature_c: "temperature", cpu_user_s: "CPU, user", cpu_system_s: "CPU, system",
 };
 const SUFFIX = /_(ratio|bytes|hz|c|cel|s|w|j)$/;

@@ -1,9 +1,9 @@
 // Power by domain over time, regions as bands and lanes below, throttling as marks.
 import {absent, Figure, tip} from "../figure.js";
-import {count, duration, known, listed, moment, significant, withUnit} from "../format.js";
+import {count, duration, known, listed, moment, significant, tick, withUnit} from "../format.js";
 import {extent, gaps, unpack, valueAt, view} from "../series.js";
 import * as theme from "../theme.js";
-import {domainTitle} from "./names.js";
+import {domainTitle, METHODS} from "./names.js";
 
 const SELECTED = 10;   // lines shown at first; the others wait in the legend
 const BUCKETS = 700;   // of one line on the screen
@@ -15,7 +15,10 @@ export function powerFigure(data) {
   if (!list.length) return absent("Power over time", missingPower(data),
     "`ergometer sensors` lists what this machine can measure and what would bring the rest; the absences are listed below.");
   const inTotal = new Set(data.summary.nodes.flatMap((n) => n.domains.filter((d) => d.in_total).map((d) => `${n.name}\n${d.domain}`)));
-  const lines = list.map((s) => ({...s, counted: inTotal.has(`${s.node}\n${s.domain}`), title: domainTitle(s.domain, s.node, several)}))
+  // The mean is that of the table, energy by covered time; the series' own knows its readings only.
+  const means = new Map(data.summary.nodes.flatMap((n) => n.domains.map((d) => [`${n.name}\n${d.domain}`, d.mean_power_w])));
+  const lines = list.map((s) => ({...s, counted: inTotal.has(`${s.node}\n${s.domain}`), title: domainTitle(s.domain, s.node, several),
+    mean: means.get(`${s.node}\n${s.domain}`) ?? s.mean}))
     .sort((a, b) => b.counted - a.counted || (b.mean ?? 0) - (a.mean ?? 0));
   const [from, to] = widened(extent(lines), data);
   const lanes = laneRows(data);
@@ -33,8 +36,8 @@ export function powerFigure(data) {
     option: () => option({lines, lanes, throttles, from, to, state, data}),
     table: () => ({
       columns: [{title: "Domain"}, {title: "Readings", right: true}, {title: "Mean", right: true}, {title: "Lowest", right: true},
-        {title: "Highest", right: true}, {title: "In the total"}],
-      rows: lines.map((s) => [s.title, s.readings.toLocaleString("en"), withUnit(s.mean, "W"), withUnit(s.lowest, "W"), withUnit(s.highest, "W"), s.counted ? "yes" : "no"]),
+        {title: "Highest", right: true}, {title: "Drawn from"}, {title: "In the total"}],
+      rows: lines.map((s) => [s.title, s.readings.toLocaleString("en"), withUnit(s.mean, "W"), withUnit(s.lowest, "W"), withUnit(s.highest, "W"), METHODS[s.method] ?? s.column, s.counted ? "yes" : "no"]),
     }),
     csv: () => pointsCsv(lines),
     wired: (chart) => chart.on("datazoom", () => rezoom(chart, lines, from, to, state)),
@@ -107,10 +110,10 @@ function option({lines, lanes, throttles, from, to, state, data}) {
     series.push(marks);
     legend.data.push(marks.name);
   }
-  const grids = [{left: 64, right: 16, top: 40, bottom: 76 + below}];
-  const xAxes = [{type: "value", min: from, max: to, axisLabel: {formatter: label}, name: "time since start", nameLocation: "middle", nameGap: 26,
+  const grids = [{left: 64, right: 16, top: 58, bottom: 76 + below}];
+  const xAxes = [{type: "value", min: from, max: to, axisLabel: {formatter: label, showMaxLabel: false}, name: "time since start", nameLocation: "middle", nameGap: 26,
     axisPointer: {show: true, snap: false, label: {show: false}, lineStyle: {color: g.soft, type: "dashed"}}, splitLine: {show: false}}];
-  const yAxes = [{type: "value", name: "power, W", nameGap: 12, nameTextStyle: {align: "left", padding: [0, 0, 0, -40]}, min: 0, axisLabel: {formatter: (v) => significant(v, 3)}}];
+  const yAxes = [{type: "value", name: "power, W", nameGap: 12, nameTextStyle: {align: "left", padding: [0, 0, 0, -40]}, min: 0, axisLabel: {formatter: tick}}];
   if (lanes.rows.length) {
     grids.push({left: 64, right: 16, height: below - 14, bottom: 44});
     xAxes.push({type: "value", gridIndex: 1, min: from, max: to, show: false});
@@ -148,7 +151,7 @@ function tooltip(hits, lines, span) {
 
 // Every other epoch is shaded, so that they can be told apart without a line more.
 function bands(data) {
-  const epochs = data.lanes.flatMap((l) => l.bars).filter((b) => /(^|\/)epoch(\[|$)/.test(b[3]));
+  const epochs = data.lanes.flatMap((l) => l.bars).filter((b) => /(^|\/)epoch(\[\d+\])?$/.test(b[3]));
   return epochs.filter((_, i) => i % 2 === 0).slice(0, 400).map((b) => [{xAxis: b[1]}, {xAxis: b[2]}]);
 }
 
@@ -169,7 +172,7 @@ function laneSeries(lanes) {
       return tip(members > 1 ? `${members} × ${path}` : path, [[null, members > 1 ? "all together" : "took", duration(end - begin)], ...(cut ? [[null, "never ended", "cut"]] : [])]);
     }},
     renderItem: (params, api) => {
-      const [, , depth, path, members] = lanes.bars[params.dataIndex];
+      const [depth, , , path, members] = lanes.bars[params.dataIndex];
       const [x0, y0] = api.coord([api.value(0), depth]);
       const [x1, y1] = api.coord([api.value(1), depth + 1]);
       const area = params.coordSys;

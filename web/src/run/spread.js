@@ -1,6 +1,6 @@
 // How the time is spread over power, utilisation or memory: the share of the time at each level.
 import {choice, Figure, tip} from "../figure.js";
-import {axisUnit, percent, significant, withUnit} from "../format.js";
+import {axisUnit, percent, significant, tick, withUnit} from "../format.js";
 import * as theme from "../theme.js";
 import {columnTitle, domainTitle} from "./names.js";
 
@@ -56,9 +56,9 @@ const level = (s, i) => (edge(s, i) + edge(s, i + 1)) / 2;
 function option(group, name, title) {
   const {scale, unit} = axisUnit(Math.max(...group.map((s) => s.spread.high)), group[0].unit);
   return {
-    grid: {left: 64, right: 20, top: 40, bottom: 48},
+    grid: {left: 64, right: 20, top: 58, bottom: 48},
     legend: {data: group.map(title)},
-    xAxis: {type: "value", name: `${name}, ${unit}`, nameLocation: "middle", nameGap: 28, axisLabel: {formatter: (v) => significant(v, 3)}, splitLine: {show: false}},
+    xAxis: {type: "value", name: `${name}, ${unit}`, nameLocation: "middle", nameGap: 28, axisLabel: {formatter: tick}, splitLine: {show: false}},
     yAxis: {type: "value", name: "share of the time, %", nameGap: 12, nameTextStyle: {align: "left", padding: [0, 0, 0, -40]}, min: 0},
     series: group.map((s, i) => ({
       name: title(s), type: "line", step: "start", showSymbol: false, data: [[edge(s, 0) / scale, 0], ...s.spread.share.map((share, n) => [edge(s, n + 1) / scale, 100 * share])],
