@@ -62,6 +62,17 @@ export function moment(seconds, span) {
   return h > 0 || span >= 7200 ? `${sign}${h}:${two(m)}${span < 7200 && s ? `:${two(s)}` : ""} h` : `${sign}${m}:${two(s)} min`;
 }
 
+const STEPS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
+// Moments for the labels of a time axis from `from` to `to`: about six, at round numbers of seconds, minutes or hours.
+export function moments(from, to) {
+  const wanted = (to - from) / 6;
+  const decimal = 10 ** Math.ceil(Math.log10(wanted));
+  const step = wanted < 1 ? [decimal / 5, decimal / 2, decimal].find((s) => s >= wanted * 0.99) ?? decimal : STEPS.find((s) => s >= wanted) ?? 86400 * Math.ceil(wanted / 86400);
+  const out = [];
+  for (let i = Math.ceil(from / step - 1e-9); i * step <= to * (1 + 1e-12); ++i) out.push(Number((i * step).toPrecision(12)));
+  return out;
+}
+
 // Joules with their interval: "12.35 kJ ± 0.11 kJ".
 export function energy(joules, uncertainty) {
   if (!known(joules)) return MISSING;

@@ -4,7 +4,7 @@ import {count, duration, known, listed, MISSING, percent, significant, wattHours
 import {toggle} from "../theme.js";
 
 export function tile(label, value, detail, kind) {
-  return h("div", {class: `tile ${kind ?? ""}`}, h("div", {class: "label"}, label), h("div", {class: "value"}, value),
+  return h("div", {class: `tile ${kind ?? ""}`}, h("div", {class: "label"}, label), h("div", {class: String(value).length > 9 ? "value long" : "value"}, value),
     h("div", {class: "detail"}, detail));
 }
 

@@ -4,7 +4,7 @@ import {absent, choice, Figure, tip} from "../figure.js";
 import {axisUnit, count, listed, moment, significant, tick, withUnit} from "../format.js";
 import {extent, gaps, unpack, valueAt, view} from "../series.js";
 import * as theme from "../theme.js";
-import {pointsCsv} from "./power.js";
+import {pointsCsv, timeLabels} from "./power.js";
 import {columnTitle, domainTitle} from "./names.js";
 
 const BUCKETS = 500;
@@ -88,7 +88,7 @@ function levelFigure(kind, list, data) {
       state.from = from + (to - from) * zoom.start / 100;
       state.to = from + (to - from) * zoom.end / 100;
       const {scale} = axisUnit(highest(group()), group()[0].unit);
-      chart.setOption({series: group().map((s, i) => ({id: `level-${i}`, data: scaled(s, state, scale)}))}, {lazyUpdate: true});
+      chart.setOption({xAxis: timeLabels(state), series: group().map((s, i) => ({id: `level-${i}`, data: scaled(s, state, scale)}))}, {lazyUpdate: true});
     }),
   });
   return figure.element;
@@ -128,7 +128,7 @@ function option(group, title, state) {
   return {
     grid: {left: 64, right: 16, top: 58, bottom: 70},
     legend: {data: group.map(title), selected: Object.fromEntries(group.map((s, i) => [title(s), i < LINES]))},
-    xAxis: {type: "value", min: from, max: to, axisLabel: {formatter: (t) => moment(t, state.to - state.from), showMaxLabel: false}, name: "time since start", nameLocation: "middle", nameGap: 26,
+    xAxis: {type: "value", min: from, max: to, ...timeLabels(state), name: "time since start", nameLocation: "middle", nameGap: 26,
       splitLine: {show: false}, axisPointer: {show: true, snap: false, label: {show: false}, lineStyle: {color: g.soft, type: "dashed"}}},
     yAxis: {type: "value", name: unit, nameGap: 12, min: group[0].unit === "Cel" ? undefined : 0, max: share ? 100 : undefined, scale: group[0].unit === "Cel",
       axisLabel: {formatter: tick}},

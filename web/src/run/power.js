@@ -1,6 +1,6 @@
 // Power by domain over time, regions as bands and lanes below, throttling as marks.
 import {absent, Figure, tip} from "../figure.js";
-import {count, duration, known, listed, moment, significant, tick, withUnit} from "../format.js";
+import {count, duration, known, listed, moment, moments, significant, tick, withUnit} from "../format.js";
 import {extent, gaps, unpack, valueAt, view} from "../series.js";
 import * as theme from "../theme.js";
 import {domainTitle, METHODS} from "./names.js";
@@ -99,7 +99,6 @@ function option({lines, lanes, throttles, from, to, state, data}) {
   const g = theme.ground();
   const span = to - from;
   const below = lanes.height;
-  const label = (t) => moment(t, state.to - state.from);
   const selected = Object.fromEntries(lines.map((s, i) => [s.title, i < SELECTED]));
   const legend = {data: lines.map((s) => s.title), selected};
   const series = lines.map((s, i) => line(s, i, view(unpack(s), state.from, state.to, BUCKETS)));
@@ -111,7 +110,7 @@ function option({lines, lanes, throttles, from, to, state, data}) {
     legend.data.push(marks.name);
   }
   const grids = [{left: 64, right: 16, top: 58, bottom: 76 + below}];
-  const xAxes = [{type: "value", min: from, max: to, axisLabel: {formatter: label, showMaxLabel: false}, name: "time since start", nameLocation: "middle", nameGap: 26,
+  const xAxes = [{type: "value", min: from, max: to, ...timeLabels(state), name: "time since start", nameLocation: "middle", nameGap: 26,
     axisPointer: {show: true, snap: false, label: {show: false}, lineStyle: {color: g.soft, type: "dashed"}}, splitLine: {show: false}}];
   const yAxes = [{type: "value", name: "power, W", nameGap: 12, nameTextStyle: {align: "left", padding: [0, 0, 0, -40]}, min: 0, axisLabel: {formatter: tick}}];
   if (lanes.rows.length) {
@@ -191,12 +190,18 @@ function laneSeries(lanes) {
 const family = (path) => shortName(path).replace(/\[.*$/, "");
 const hash = (text) => [...text].reduce((n, c) => (n * 31 + c.codePointAt(0)) % 9973, 7) % 8;
 
+// Labels of the time axis for the window that is shown.
+export function timeLabels({from, to}) {
+  const customValues = moments(from, to);
+  return {axisLabel: {customValues, formatter: (t) => moment(t, to - from)}, axisTick: {customValues}};
+}
+
 // While zoomed, the lines are made of the readings of the window.
 function rezoom(chart, lines, from, to, state) {
   const zoom = chart.getOption().dataZoom[0];
   state.from = from + (to - from) * zoom.start / 100;
   state.to = from + (to - from) * zoom.end / 100;
-  chart.setOption({series: lines.map((s, i) => ({id: `power-${i}`, data: view(unpack(s), state.from, state.to, BUCKETS)}))}, {lazyUpdate: true});
+  chart.setOption({xAxis: [timeLabels(state)], series: lines.map((s, i) => ({id: `power-${i}`, data: view(unpack(s), state.from, state.to, BUCKETS)}))}, {lazyUpdate: true});
 }
 
 // The CSV has the points of the figure, not the few rows of its table.

@@ -34,7 +34,7 @@ export function spreadFigure(data) {
     })] : [],
     title: () => {
       const s = group()[0];
-      return `Distribution: ${title(s)} spends most time near ${withUnit(peak(s), s.unit, 3)} of ${name(key)}`;
+      return `Distribution of ${name(key)}: ${title(s)} spends most time near ${withUnit(peak(s), s.unit, 3)}`;
     },
     subtitle: () => `Share of the time at each level of ${name(key)}, in 50 steps from lowest to highest.`,
     words: () => group().map((s) => `${title(s)}: most often near ${withUnit(peak(s), s.unit, 3)}, mean ${withUnit(s.mean, s.unit, 3)}`).join("; ") + ".",

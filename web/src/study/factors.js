@@ -48,7 +48,7 @@ export function effectFigure(study) {
   if (!effects.length) return null;
   const metrics = [...new Set(effects.map((e) => e.metric))];
   let metric = metrics[0];
-  const rows = () => effects.filter((e) => e.metric === metric).flatMap((e) => e.levels.map((l) => ({factor: study.factors[e.factor], level: study.factors[e.factor].levels[l.level], ...l, effect: e})));
+  const rows = () => effects.filter((e) => e.metric === metric).flatMap((e) => e.levels.map((l) => ({...l, factor: study.factors[e.factor], level: study.factors[e.factor].levels[l.level], effect: e})));
   const figure = new Figure({
     height: 90 + 22 * rows().length,
     controls: metrics.length > 1 ? [choice("Show", metrics.map((m) => [m, study.metricTitle(m)]), metric, (value) => {

@@ -53,7 +53,8 @@ export class Study {
   }
 }
 
-export const title = (name) => name.replaceAll("_", " ");
+export const title = (name) => name.replaceAll("_", " ").replace(/\bgpus?\b/g, (word) => (word === "gpu" ? "GPU" : "GPUs"));
+export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 export const estimated = (metric) => metric.startsWith("modelled_");
 export const isRatio = (m) => Boolean(m) && m.unit === "" && m.name.endsWith("_ratio");
 

@@ -2,7 +2,7 @@
 import {choice, Figure, tip} from "../figure.js";
 import {known, listed, significant, tick} from "../format.js";
 import * as theme from "../theme.js";
-import {title} from "./model.js";
+import {capital, title} from "./model.js";
 
 const GROUPS = 8;
 
@@ -40,13 +40,13 @@ function figureOf(study, factor, metrics) {
       figure.draw();
     })] : [],
     title: () => headline(study, factor, metric, groups()),
-    subtitle: () => `${study.metricTitle(metric)}, ${unit()}, against ${title(factor.name)}${factor.unit ? `, ${factor.unit}` : ""}; both axes logarithmic. Lines are fitted power laws over the measured range, whiskers 95 % intervals.`,
-    words: () => groups().slice(0, 10).map((g) => `${g.name}: ${g.points.map((p) => `${significant(p.x, 3)} ${factor.unit} ${study.text(p.centre.value, metric, 3)}`).join(", ")}`).join("; ") + ".",
+    subtitle: () => `${capital(study.metricTitle(metric))}, ${unit()}, against ${title(factor.name)}${factor.unit ? `, ${factor.unit}` : ""}; both axes logarithmic. Lines are fitted power laws over the measured range, whiskers 95 % intervals.`,
+    words: () => groups().slice(0, 10).map((g) => `${g.name}: ${g.points.map((p) => `${tick(p.x)} ${factor.unit} ${study.text(p.centre.value, metric, 3)}`).join(", ")}`).join("; ") + ".",
     notes: () => notes(groups()),
     option: () => option(study, factor, metric, groups(), unit()),
     table: () => ({
       columns: [{title: "Setting"}, {title: `${title(factor.name)}${factor.unit ? `, ${factor.unit}` : ""}`, right: true}, {title: study.metricTitle(metric), right: true}, {title: "Runs", right: true}, {title: "Exponent of the fit", right: true}, {title: "R²", right: true}, {title: "Held-out error", right: true}],
-      rows: groups().flatMap((g) => g.points.map((p, i) => [g.name, significant(p.x, 4), study.centreText(p.centre), String(p.centre.count),
+      rows: groups().flatMap((g) => g.points.map((p, i) => [g.name, tick(p.x), study.centreText(p.centre), String(p.centre.count),
         i === 0 && g.fit ? exponent(g.fit) : "", i === 0 && g.fit ? significant(g.fit.r_squared, 3) : "", i === 0 && g.fit && known(g.fit.held_out_error) ? `${significant(100 * g.fit.held_out_error, 2)} %` : ""])),
     }),
     csv: () => [["setting", factor.name, metric, "low", "high", "runs", "fit_exponent"], ...groups().flatMap((g) => g.points.map((p) => [g.name, p.x, p.centre.value, p.centre.interval?.[0], p.centre.interval?.[1], p.centre.count, g.fit ? -g.fit.b : null]))],
@@ -57,13 +57,14 @@ function figureOf(study, factor, metrics) {
 const exponent = (fit) => `${significant(-fit.b, 3)}${fit.b_interval ? ` (${significant(-fit.b_interval[1], 2)} to ${significant(-fit.b_interval[0], 2)})` : ""}`;
 
 function headline(study, factor, metric, groups) {
-  const name = `${study.metricTitle(metric)} against ${title(factor.name)}`;
+  const name = capital(`${study.metricTitle(metric)} against ${title(factor.name)}`);
   if (!groups.length) return name;
   const ratios = groups.map((g) => ({name: g.name, ratio: g.points[g.points.length - 1].centre.value / g.points[0].centre.value, from: g.points[0].x, to: g.points[g.points.length - 1].x}));
   const span = ratios.filter((r) => r.from === ratios[0].from && r.to === ratios[0].to);
   const low = Math.min(...span.map((r) => r.ratio)), high = Math.max(...span.map((r) => r.ratio));
-  const range = Math.abs(high / low - 1) < 0.005 ? `${significant(low, 2)} times` : `${significant(low, 2)} to ${significant(high, 2)} times`;
-  return `${name}: from ${significant(ratios[0].from, 4)} to ${significant(ratios[0].to, 4)} ${factor.unit}`.trim() + ` it becomes ${range} as much`;
+  const [least, most] = [significant(low, 2), significant(high, 2)];
+  const range = least === most ? `${least} times` : `${least} to ${most} times`;
+  return `${name}: from ${tick(ratios[0].from)} to ${tick(ratios[0].to)} ${factor.unit}`.trim() + ` it becomes ${range} as much`;
 }
 
 function notes(groups) {
@@ -88,16 +89,25 @@ function option(study, factor, metric, groups, unit) {
   });
   const xs = groups.flatMap((x) => x.points.map((p) => p.x)), ys = groups.flatMap((x) => x.points.flatMap((p) => [p.centre.value, ...(p.centre.interval ?? [])]).filter((v) => v > 0));
   const pad = (list) => (list.length ? [Math.min(...list) / 1.15, Math.max(...list) * 1.15] : [1, 10]);
-  const axis = (list, name) => ({type: "log", min: pad(list)[0], max: pad(list)[1], name, axisLabel: {formatter: tick}, minorSplitLine: {show: false}});
+  const axis = (list, name) => ({type: "log", min: pad(list)[0], max: pad(list)[1], name, axisLabel: {formatter: tick, showMinLabel: false, showMaxLabel: false}, minorSplitLine: {show: false}});
   const ticks = [...new Set(xs)].sort((a, b) => a - b);
   return {
     grid: {left: 70, right: 20, top: 58, bottom: 48},
     legend: {data: groups.map((x) => x.name), selected: Object.fromEntries(groups.map((x, i) => [x.name, i < GROUPS]))},
-    xAxis: {...axis(xs, `${title(factor.name)}${factor.unit ? `, ${factor.unit}` : ""}`), nameLocation: "middle", nameGap: 28, axisLabel: {customValues: ticks, formatter: tick, hideOverlap: true}, axisTick: {customValues: ticks}, splitLine: {show: false}},
-    yAxis: {...axis(ys, `${study.metricTitle(metric)}${unit ? `, ${unit}` : ""}`), nameGap: 12, nameTextStyle: {align: "left", padding: [0, 0, 0, -50]}, splitLine: {lineStyle: {color: g.line}}},
+    xAxis: {...axis(xs, `${title(factor.name)}${factor.unit ? `, ${factor.unit}` : ""}`), nameLocation: "middle", nameGap: 28, axisLabel: {customValues: ticks, formatter: tick}, axisTick: {customValues: ticks}, splitLine: {show: false}},
+    yAxis: {...axis(ys, `${study.metricTitle(metric)}${unit ? `, ${unit}` : ""}`), nameGap: 12, nameTextStyle: {align: "left", padding: [0, 0, 0, -50]}, splitLine: {lineStyle: {color: g.line}},
+      axisLabel: {customValues: decades(pad(ys)), formatter: tick}, axisTick: {customValues: decades(pad(ys))}},
     series,
-    tooltip: {trigger: "item", formatter: (p) => (p.data.point ? tip(p.seriesName, [[null, title(factor.name), `${significant(p.value[0], 4)} ${factor.unit}`], [p.color, study.metricTitle(metric), study.centreText(p.data.point.centre)], [null, "runs", String(p.data.point.centre.count)]]) : "")},
+    tooltip: {trigger: "item", formatter: (p) => (p.data.point ? tip(p.seriesName, [[null, title(factor.name), `${tick(p.value[0])} ${factor.unit}`], [p.color, study.metricTitle(metric), study.centreText(p.data.point.centre)], [null, "runs", String(p.data.point.centre.count)]]) : "")},
   };
+}
+
+// 1, 2 and 5 times the powers of ten in a range.
+function decades([low, high]) {
+  const out = [];
+  for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); ++power)
+    for (const step of [1, 2, 5]) out.push(Number(`${step}e${power}`));
+  return out.filter((v) => v >= low && v <= high);
 }
 
 function lawPoints({a, b, c, x_min: low, x_max: high}) {

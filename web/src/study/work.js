@@ -2,7 +2,7 @@
 import {absent, choice, Figure, tip} from "../figure.js";
 import {axisUnit, known, listed, percent, significant} from "../format.js";
 import * as theme from "../theme.js";
-import {estimated, geometric, isRatio, title} from "./model.js";
+import {capital, estimated, geometric, isRatio, title} from "./model.js";
 
 const ENERGY = ["energy_per_sample_j", "energy_per_epoch_j", "energy_j", "modelled_energy_per_sample_j", "modelled_energy_per_epoch_j", "modelled_energy_j"];
 const TIME_OF = {energy_per_sample_j: "samples_per_s", modelled_energy_per_sample_j: "samples_per_s", energy_per_epoch_j: "seconds_per_epoch", modelled_energy_per_epoch_j: "seconds_per_epoch",
@@ -69,8 +69,8 @@ export function workFigure(study) {
       metric = value;
       figure.draw();
     })] : [],
-    title: () => sentence(study, rows(), metric) ?? `${study.metricTitle(metric)} by ${title(factor.name)}`,
-    subtitle: () => `${study.metricTitle(metric)} by ${title(factor.name)}${estimated(metric) ? ", a model's estimate" : ""}: geometric mean over the settings that all have; the line spans lowest to highest setting.`,
+    title: () => sentence(study, rows(), metric) ?? capital(`${study.metricTitle(metric)} by ${title(factor.name)}`),
+    subtitle: () => `${capital(study.metricTitle(metric))} by ${title(factor.name)}${estimated(metric) ? ", a model's estimate" : ""}: geometric mean over the settings that all have; the line spans lowest to highest setting.`,
     words: () => rows().map((r) => `${r.level}: ${study.text(r.energy, metric)}`).join("; ") + ".",
     option: () => option(study, rows(), metric),
     table: () => ({
@@ -95,14 +95,14 @@ function option(study, rows, metric) {
     grid: {left: 12, right: 90, top: 16, bottom: 34, containLabel: true},
     xAxis: {type: log ? "log" : "value", min: floor || (log ? undefined : 0), name: `${study.metricTitle(metric)}, ${unit}${log ? " (log)" : ""}`, nameLocation: "middle", nameGap: 26},
     yAxis: {type: "category", data: list.map((r) => r.level), axisLabel: {width: 130, overflow: "truncate"}},
-    series: [{type: "bar", barMaxWidth: 26, itemStyle: {color: theme.colour(0), borderRadius: [0, 3, 3, 0], opacity: estimated(metric) ? 0.6 : 1}, data: list.map((r) => r.energy / scale),
-      label: {show: true, position: "right", color: g.text, formatter: (p) => study.text(list[p.dataIndex].energy, metric, 3)}}, {
+    series: [{type: "bar", barMaxWidth: 26, itemStyle: {color: theme.colour(0), borderRadius: [0, 3, 3, 0], opacity: estimated(metric) ? 0.6 : 1}, data: list.map((r) => r.energy / scale)}, {
       type: "custom", silent: true, z: 5, encode: {x: [0, 1], y: 2}, data: list.map((r, i) => [r.lowest / scale, r.highest / scale, i]),
       renderItem: (params, api) => {
         const [x0, y] = api.coord([api.value(0), api.value(2)]);
         const [x1] = api.coord([api.value(1), api.value(2)]);
-        if (x1 - x0 < 2) return null;
-        return {type: "line", shape: {x1: x0, y1: y, x2: x1, y2: y}, style: {stroke: g.text, lineWidth: 1.5, opacity: 0.6}};
+        const text = study.text(list[params.dataIndex].energy, metric, 3);
+        return {type: "group", children: [{type: "line", invisible: x1 - x0 < 2, shape: {x1: x0, y1: y, x2: x1, y2: y}, style: {stroke: g.text, lineWidth: 1.5, opacity: 0.6}},
+          {type: "text", x: x1 + 8, y, style: {text, fill: g.text, fontSize: 12, fontWeight: 600, verticalAlign: "middle"}}]};
       },
     }],
     tooltip: {trigger: "item", formatter: (p) => {
