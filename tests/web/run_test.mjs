@@ -75,11 +75,13 @@ test("cost and emissions follow the factors, and without a factor there is no nu
 });
 
 const lineCount = (view) => figure(view, "Power over time").locator(".chart svg path[fill=none], .chart svg path[fill=transparent]").count();
-const axis = (view) => figure(view, "Power over time").locator(".chart svg text").allInnerTexts();
+const axis = (view) => figure(view, "Power over time").locator(".chart svg text").allTextContents();
 
 test("zooms by its slider and shows the window's time", async () => {
   const view = await open(file);
-  const box = await figure(view, "Power over time").locator(".chart").boundingBox();
+  const chart = figure(view, "Power over time").locator(".chart");
+  await chart.scrollIntoViewIfNeeded();
+  const box = await chart.boundingBox();
   const before = (await axis(view)).join(" ");
   const y = box.y + box.height - 17;
   await view.page.mouse.move(box.x + 65, y);
@@ -172,7 +174,7 @@ test("F123 power labelled as energy: an axis has the unit of its series", async 
   const view = await open(file);
   const power = await axis(view);
   assert.ok(power.includes("power, W"), power.join(" "));
-  const energy = await figure(view, "Energy by epoch").locator(".chart svg text").allInnerTexts();
+  const energy = await figure(view, "Energy by epoch").locator(".chart svg text").allTextContents();
   assert.ok(energy.includes("energy, kJ"), energy.join(" "));
   const largest = Math.max(...energy.map(Number).filter((v) => v < 1e3));
   const {summary} = await data(view);

@@ -6,9 +6,9 @@ import * as theme from "../theme.js";
 import {alikeText, change, settings} from "./hero.js";
 
 export function frontFigure(study) {
-  const {time_metric: time, energy_metric: energy, fronts, missing} = study.data;
+  const {time_metric: time, energy_metric: energy, fronts} = study.data;
   const usable = fronts.filter((f) => f.cells.length > 1);
-  if (!usable.length) return absent("Time against energy", missing[0] ? `No front can be drawn: ${missing[0]}.` : "There are fewer than two settings with both time and energy.", null);
+  if (!usable.length) return absent("Time against energy", !time || !energy ? "The study has no metric of time together with one of energy." : "There are fewer than two settings with both time and energy to choose from.", null);
   let group = usable[0].group;
   const front = () => usable.find((f) => f.group === group);
   const point = (cell) => [study.at(cell, time).value, study.at(cell, energy).value];
