@@ -48,10 +48,11 @@ Result<void> write_report(const ReportOptions& options) {
   if (auto ok = check_factor("--carbon", options.factors.carbon); !ok) return ok;
   const PageAssets& assets = page_assets();
   if (!assets.missing.empty())
-    return fail(ErrorCode::unavailable, "this program was built without the report's page", std::string(assets.missing));
+    return fail(ErrorCode::unavailable, "this program was built without the report's page",
+                std::string(assets.missing));
   if (auto ok = check_output(options); !ok) return ok;
-  const auto text = is_study(options.input) ? study_page(options.input, options.factors)
-                                            : run_page(options.input, options.factors);
+  const auto text =
+      is_study(options.input) ? study_page(options.input, options.factors) : run_page(options.input, options.factors);
   if (!text) return tl::unexpected(text.error());
   return write_file_atomically(options.output, html_page(text->title, text->fallback, text->json, assets));
 }

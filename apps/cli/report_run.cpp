@@ -15,11 +15,11 @@
 namespace ergometer::cli {
 namespace {
 
-constexpr std::size_t kPowerBuckets = 5000;  // two readings each: every pixel of a wide screen, four times zoomed
+constexpr std::size_t kPowerBuckets = 5000;      // two readings each: every pixel of a wide screen, four times zoomed
 constexpr std::size_t kOtherReadings = 250'000;  // over all other series
 constexpr std::size_t kFewestBuckets = 150, kMostBuckets = 1000;
 constexpr std::size_t kParts = 300;
-constexpr std::int64_t kLaneBars = 1500;      // of one depth, at most
+constexpr std::int64_t kLaneBars = 1500;  // of one depth, at most
 
 struct Rates {
   std::vector<std::int64_t> t;
@@ -123,11 +123,16 @@ class SeriesCollector {
 int course_rank(const Channel& channel) {
   if (!channel.measured) return 4;
   switch (channel.method.value_or(Method::model)) {
-    case Method::samples: return 0;
-    case Method::integral: return 1;
-    case Method::counter: return 2;
-    case Method::average: return 3;
-    case Method::model: return 4;
+    case Method::samples:
+      return 0;
+    case Method::integral:
+      return 1;
+    case Method::counter:
+      return 2;
+    case Method::average:
+      return 3;
+    case Method::model:
+      return 4;
   }
   return 4;
 }

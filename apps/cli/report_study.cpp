@@ -33,9 +33,8 @@ struct MetricPair {
 std::size_t cells_with(const StudyTable& table, std::initializer_list<std::string> metrics) {
   std::set<std::size_t> cells;
   for (const auto& run : table.runs)
-    if (run.verdict == Verdict::valid && std::all_of(metrics.begin(), metrics.end(), [&](const std::string& m) {
-          return run.metrics.count(m) > 0;
-        }))
+    if (run.verdict == Verdict::valid &&
+        std::all_of(metrics.begin(), metrics.end(), [&](const std::string& m) { return run.metrics.count(m) > 0; }))
       cells.insert(run.cell);
   return cells.size();
 }
@@ -44,15 +43,16 @@ std::size_t cells_with(const StudyTable& table, std::initializer_list<std::strin
 // units, as an imported table may call them anything.
 MetricPair pick_metrics(const StudyTable& table) {
   const std::size_t all = cells_with(table, {});
-  for (const MetricPair& pair : {MetricPair{"seconds_per_epoch", "energy_per_epoch_j"}, MetricPair{"duration_s", "energy_j"},
-                                 MetricPair{"seconds_per_epoch", "modelled_energy_per_epoch_j"},
-                                 MetricPair{"duration_s", "modelled_energy_j"}})
+  for (const MetricPair& pair :
+       {MetricPair{"seconds_per_epoch", "energy_per_epoch_j"}, MetricPair{"duration_s", "energy_j"},
+        MetricPair{"seconds_per_epoch", "modelled_energy_per_epoch_j"}, MetricPair{"duration_s", "modelled_energy_j"}})
     if (const auto cells = cells_with(table, {pair.time, pair.energy}); cells > 0 && 2 * cells >= all) return pair;
   MetricPair out;
   for (const auto& m : table.metrics) {
     if (!m.lower_is_better || cells_with(table, {m.name}) == 0) continue;
     if (out.time.empty() && (m.unit == "s" || m.unit.starts_with("s/"))) out.time = m.name;
-    const bool energy = m.unit == "J" || m.unit == "kJ" || m.unit == "Wh" || m.unit == "kWh" || m.unit.starts_with("J/");
+    const bool energy =
+        m.unit == "J" || m.unit == "kJ" || m.unit == "Wh" || m.unit == "kWh" || m.unit.starts_with("J/");
     if (out.energy.empty() && energy) out.energy = m.name;
   }
   return out;
@@ -120,8 +120,14 @@ void add_fits(StudyPage& page) {
 void add_pick(StudyPage& page, const std::string& rule, const std::string& group, const std::vector<Option>& options,
               std::size_t reference, const std::optional<Pick>& pick) {
   if (!pick) return;
-  PagePick out{rule, group, options[pick->best].cell, options[reference].cell, change_for_page(pick->time),
-               change_for_page(pick->energy), {}, pick->intervals_known};
+  PagePick out{rule,
+               group,
+               options[pick->best].cell,
+               options[reference].cell,
+               change_for_page(pick->time),
+               change_for_page(pick->energy),
+               {},
+               pick->intervals_known};
   for (const auto i : pick->indistinguishable) out.alike.push_back(options[i].cell);
   page.picks.push_back(std::move(out));
 }
@@ -200,11 +206,12 @@ Result<PageText> study_page(const std::filesystem::path& study, const PageFactor
   const std::string title = page.table.name.empty() ? "Study" : page.table.name;
   std::size_t valid = 0;
   for (const auto& run : page.table.runs) valid += run.verdict == Verdict::valid ? 1 : 0;
-  return PageText{title + " \xC2\xB7 Ergometer",
-                  fmt::format("{}: {} valid runs in {} cells. The figures of this page need JavaScript; the numbers alone "
-                              "are in table.json, and `ergometer study show` prints them.",
-                              title, valid, page.table.cells.size()),
-                  study_page_json(page)};
+  return PageText{
+      title + " \xC2\xB7 Ergometer",
+      fmt::format("{}: {} valid runs in {} cells. The figures of this page need JavaScript; the numbers alone "
+                  "are in table.json, and `ergometer study show` prints them.",
+                  title, valid, page.table.cells.size()),
+      study_page_json(page)};
 }
 
 }  // namespace ergometer::cli

@@ -9,10 +9,14 @@ std::string script_safe(std::string_view json) {
   out.reserve(json.size() + json.size() / 64);
   for (const char c : json) {
     // These occur in JSON only inside strings, where \u stands for the same character.
-    if (c == '<') out += "\\u003c";
-    else if (c == '>') out += "\\u003e";
-    else if (c == '&') out += "\\u0026";
-    else out += c;
+    if (c == '<')
+      out += "\\u003c";
+    else if (c == '>')
+      out += "\\u003e";
+    else if (c == '&')
+      out += "\\u0026";
+    else
+      out += c;
   }
   return out;
 }
@@ -22,13 +26,20 @@ std::string html_escaped(std::string_view text) {
   out.reserve(text.size());
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '&') out += "&amp;";
-    else if (c == '"') out += "&quot;";
-    else if (c == '\'') out += "&#39;";
-    else if ((byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f) out += "\xEF\xBF\xBD";
-    else out += c;
+    if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '&')
+      out += "&amp;";
+    else if (c == '"')
+      out += "&quot;";
+    else if (c == '\'')
+      out += "&#39;";
+    else if ((byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f)
+      out += "\xEF\xBF\xBD";
+    else
+      out += c;
   }
   return out;
 }

@@ -1,5 +1,5 @@
-// The page of `ergometer report`: one HTML file with its data, script and styles inside, which needs no network. Used by
-// the command line.
+// The page of `ergometer report`: one HTML file with its data, script and styles inside, which needs no network. Used
+// by the command line.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace ergometer {
 struct PageAssets {
   std::string_view script, style;
   std::string_view script_hash;  // "sha256-...", for the page's content security policy
-  std::string_view missing;                  // why there is no script, with the remedy; "" if there is one
+  std::string_view missing;      // why there is no script, with the remedy; "" if there is one
 };
 // Defined in the file that web/ generates.
 [[nodiscard]] const PageAssets& page_assets();
@@ -23,8 +23,8 @@ struct PageFactors {
   std::string carbon;    // g CO2e of one kWh, as a decimal number; "" if not given
 };
 
-// `json` as of run_page_json or study_page_json. `title` is plain text and may hold anything. `fallback` is plain text for
-// readers without JavaScript.
+// `json` as of run_page_json or study_page_json. `title` is plain text and may hold anything. `fallback` is plain text
+// for readers without JavaScript.
 [[nodiscard]] std::string html_page(std::string_view title, std::string_view fallback, std::string_view json,
                                     const PageAssets& assets);
 

@@ -1,5 +1,5 @@
-// Lanes: regions as rows of bars, one row a depth, as a trace viewer shows them; however many regions there are, only as
-// many bars as can be seen. Used by `ergometer report`.
+// Lanes: regions as rows of bars, one row a depth, as a trace viewer shows them; however many regions there are, only
+// as many bars as can be seen. Used by `ergometer report`.
 #pragma once
 
 #include <cstddef>
@@ -26,9 +26,9 @@ struct Lanes {
   std::string track;                         // "rank 0", or "" where there is one track only
 };
 
-// The lanes of one track (lowest rank; there the process and thread of the earliest region), which the page names; other
-// tracks overlap it in time and would hide it. Neighbours of one depth that are narrower than `least_ns` are merged with
-// what follows them within it. `regions` by begin, as the store gives them. O(regions).
+// The lanes of one track (lowest rank; there the process and thread of the earliest region), which the page names;
+// other tracks overlap it in time and would hide it. Neighbours of one depth that are narrower than `least_ns` are
+// merged with what follows them within it. `regions` by begin, as the store gives them. O(regions).
 [[nodiscard]] Lanes make_lanes(const std::vector<Region>& regions, std::int64_t least_ns);
 
 }  // namespace ergometer

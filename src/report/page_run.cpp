@@ -112,8 +112,9 @@ Json lanes_json(const PageNode& node, std::int64_t origin_ns) {
   Json bars = Json::array();
   for (std::size_t depth = 0; depth < node.lanes.depths.size(); ++depth)
     for (const auto& bar : node.lanes.depths[depth])
-      bars.push_back({depth, since(bar.begin_ns, origin_ns), since(bar.end_ns, origin_ns), bar.path, bar.count, bar.cut});
-  return {{"node", node.node.name},     {"track", node.lanes.track},   {"regions", node.lanes.regions},
+      bars.push_back(
+          {depth, since(bar.begin_ns, origin_ns), since(bar.end_ns, origin_ns), bar.path, bar.count, bar.cut});
+  return {{"node", node.node.name},      {"track", node.lanes.track},   {"regions", node.lanes.regions},
           {"hidden", node.lanes.hidden}, {"deeper", node.lanes.deeper}, {"bars", std::move(bars)}};
 }
 
@@ -208,11 +209,13 @@ std::string run_page_json(const RunPage& page) {
 
 std::string run_in_a_line(const Manifest& manifest, const Summary& summary) {
   const auto name = manifest.name.empty() ? std::string("This run") : manifest.name;
-  const auto energy = summary.run.energy_j ? energy_text(*summary.run.energy_j) : std::string("an unknown amount of energy");
+  const auto energy =
+      summary.run.energy_j ? energy_text(*summary.run.energy_j) : std::string("an unknown amount of energy");
   const auto time = summary.run.duration_s ? " in " + duration_text(*summary.run.duration_s) : std::string();
-  return fmt::format("{}: {}{}. The figures of this page need JavaScript; the numbers alone are in summary.json, and "
-                     "`ergometer show` prints them.",
-                     name, energy, time);
+  return fmt::format(
+      "{}: {}{}. The figures of this page need JavaScript; the numbers alone are in summary.json, and "
+      "`ergometer show` prints them.",
+      name, energy, time);
 }
 
 }  // namespace ergometer

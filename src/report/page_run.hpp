@@ -29,8 +29,8 @@ struct RunPage {
   PageFactors factors;
 };
 
-// Strict JSON in ASCII; what is unknown is null. Deterministic. Bounded: of very many regions, events and series the most
-// telling are taken and the page says how many there are.
+// Strict JSON in ASCII; what is unknown is null. Deterministic. Bounded: of very many regions, events and series the
+// most telling are taken and the page says how many there are.
 [[nodiscard]] std::string run_page_json(const RunPage& page);
 
 // One line of plain text: what the run used, for readers without JavaScript.

@@ -23,10 +23,10 @@ struct PageSeries {
   std::string node, sensor;
   Channel channel;
   SeriesRole role = SeriesRole::gauge;
-  std::string unit;            // of the values: "W", "1", "B", "B/s", ...
+  std::string unit;  // of the values: "W", "1", "B", "B/s", ...
   ThinSeries points;
-  std::size_t readings = 0;    // of which `points` is a part
-  std::int64_t usual_ns = 0;   // usual distance of two readings
+  std::size_t readings = 0;                // of which `points` is a part
+  std::int64_t usual_ns = 0;               // usual distance of two readings
   std::int64_t first_ns = 0, last_ns = 0;  // of all readings; meaningless without any
   std::optional<double> mean, lowest, highest;
   TimeSpread spread;

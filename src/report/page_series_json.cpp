@@ -13,8 +13,10 @@ namespace {
 void append_short(std::string& out, double value) { fmt::format_to(std::back_inserter(out), "{:.5g}", value); }
 
 void append_optional(std::string& out, const std::optional<double>& value) {
-  if (value && std::isfinite(*value)) append_short(out, *value);
-  else out += "null";
+  if (value && std::isfinite(*value))
+    append_short(out, *value);
+  else
+    out += "null";
 }
 
 template <class Values>

@@ -28,14 +28,10 @@ Json run_row(const StudyRun& run) {
   Json metrics = Json::object();
   for (const auto& [name, value] : run.metrics)
     metrics[name] = Json::array({json_number(value.value), json_number(value.uncertainty)});
-  return {{"cell", run.cell},
-          {"repetition", run.repetition},
-          {"block", run.block},
-          {"order", run.order ? Json(*run.order) : Json(nullptr)},
-          {"folder", run.folder},
-          {"verdict", to_word(run.verdict)},
-          {"reasons", run.reasons},
-          {"metrics", std::move(metrics)}};
+  return {{"cell", run.cell},       {"repetition", run.repetition},
+          {"block", run.block},     {"order", run.order ? Json(*run.order) : Json(nullptr)},
+          {"folder", run.folder},   {"verdict", to_word(run.verdict)},
+          {"reasons", run.reasons}, {"metrics", std::move(metrics)}};
 }
 
 Json table_json(const StudyTable& table) {

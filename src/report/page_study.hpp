@@ -1,5 +1,5 @@
-// A study as the data of its page: JSON, schema "ergometer.page/1" (docs/report.md). The caller brings what the analysis
-// says, as plain values. Used by `ergometer report`.
+// A study as the data of its page: JSON, schema "ergometer.page/1" (docs/report.md). The caller brings what the
+// analysis says, as plain values. Used by `ergometer report`.
 #pragma once
 
 #include <cstddef>
@@ -45,9 +45,9 @@ struct PageChange {
 struct PagePick {
   std::string rule, group;
   std::size_t cell = 0, reference = 0;
-  PageChange time, energy;              // against the reference
-  std::vector<std::size_t> alike;       // cells that the intervals do not tell from the best
-  bool intervals_known = true;          // false: each setting was measured once
+  PageChange time, energy;         // against the reference
+  std::vector<std::size_t> alike;  // cells that the intervals do not tell from the best
+  bool intervals_known = true;     // false: each setting was measured once
 };
 
 struct PageLevel {

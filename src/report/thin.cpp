@@ -94,7 +94,7 @@ ThinSeries thin(std::span<const std::int64_t> t, std::span<const double> v, std:
 }
 
 TimeSpread spread_of_time(std::span<const std::int64_t> t, std::span<const double> v, std::int64_t gap_ns,
-                      std::int64_t usual_ns, double low, double high, std::size_t bins) {
+                          std::int64_t usual_ns, double low, double high, std::size_t bins) {
   TimeSpread out{low, high, {}};
   if (t.empty() || bins == 0 || !(high > low)) return out;
   out.share.assign(bins, 0);
@@ -147,7 +147,8 @@ PartMeans part_means(std::span<const std::int64_t> t, std::span<const double> v,
 }
 
 std::int64_t part_width(std::int64_t span_ns, std::size_t parts) {
-  const std::int64_t least = std::max<std::int64_t>(1, span_ns / static_cast<std::int64_t>(std::max<std::size_t>(1, parts)));
+  const std::int64_t least =
+      std::max<std::int64_t>(1, span_ns / static_cast<std::int64_t>(std::max<std::size_t>(1, parts)));
   for (std::int64_t decade = 1;; decade *= 10)
     for (const std::int64_t factor : {1, 2, 5})
       if (factor * decade >= least) return factor * decade;

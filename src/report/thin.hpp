@@ -1,5 +1,5 @@
-// Thinning: of the readings of one channel those that a figure needs, so that a day of readings fits on a page and no peak
-// is lost. Used by `ergometer report` through page_series.hpp.
+// Thinning: of the readings of one channel those that a figure needs, so that a day of readings fits on a page and no
+// peak is lost. Used by `ergometer report` through page_series.hpp.
 #pragma once
 
 #include <cstddef>
@@ -19,18 +19,19 @@ struct ThinSeries {
 
 // Divides the time from the first to the last reading into `buckets` equal parts and keeps the lowest and the highest
 // reading of each, with their own times; both ends of every gap and of the series are kept as well. A distance above
-// `gap_ns` is a gap; of more than `buckets` gaps the longest are kept. `t` ascends, `v` is as long and finite. O(readings).
+// `gap_ns` is a gap; of more than `buckets` gaps the longest are kept. `t` ascends, `v` is as long and finite.
+// O(readings).
 [[nodiscard]] ThinSeries thin(std::span<const std::int64_t> t, std::span<const double> v, std::int64_t gap_ns,
                               std::size_t buckets);
 
-// How the time is spread over values: share of the covered time in each of equally wide bins, the last one including its
-// upper bound. Values outside count in the outermost bins.
+// How the time is spread over values: share of the covered time in each of equally wide bins, the last one including
+// its upper bound. Values outside count in the outermost bins.
 struct TimeSpread {
   double low = 0, high = 0;
   std::vector<double> share;  // sums to 1; empty without readings
 };
 [[nodiscard]] TimeSpread spread_of_time(std::span<const std::int64_t> t, std::span<const double> v, std::int64_t gap_ns,
-                                    std::int64_t usual_ns, double low, double high, std::size_t bins);
+                                        std::int64_t usual_ns, double low, double high, std::size_t bins);
 
 // Mean over the covered time, by trapezoids; of a single reading its value. Unset without readings.
 [[nodiscard]] std::optional<double> mean_over_time(std::span<const std::int64_t> t, std::span<const double> v,

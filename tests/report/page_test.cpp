@@ -91,13 +91,15 @@ TEST(Thin, OfTooManyGapsTheLongestAreShown) {
 
 TEST(SpreadOfTime, WeighsReadingsByTheirTimeAndGapsByTheUsualDistance) {
   // 1 for 30 ns, 9 for 10 ns, then a gap before which the usual 10 ns count, and 10 ns at the end.
-  const auto s = spread_of_time(std::vector<std::int64_t>{0, 30, 40, 1000}, std::vector<double>{1, 9, 9, 9}, 50, 10, 0, 10, 2);
+  const auto s =
+      spread_of_time(std::vector<std::int64_t>{0, 30, 40, 1000}, std::vector<double>{1, 9, 9, 9}, 50, 10, 0, 10, 2);
   EXPECT_THAT(s.share, ElementsAre(DoubleNear(0.5, 1e-12), DoubleNear(0.5, 1e-12)));
   EXPECT_TRUE(spread_of_time({}, {}, 50, 10, 0, 10, 2).share.empty());
 }
 
 TEST(MeanOverTime, LeavesGapsOut) {
-  EXPECT_DOUBLE_EQ(*mean_over_time(std::vector<std::int64_t>{0, 10, 1000, 1010}, std::vector<double>{1, 3, 5, 5}, 50), 3.5);
+  EXPECT_DOUBLE_EQ(*mean_over_time(std::vector<std::int64_t>{0, 10, 1000, 1010}, std::vector<double>{1, 3, 5, 5}, 50),
+                   3.5);
   EXPECT_DOUBLE_EQ(*mean_over_time(std::vector<std::int64_t>{3}, std::vector<double>{8}, 50), 8);
   EXPECT_FALSE(mean_over_time({}, {}, 50));
 }

@@ -2,7 +2,7 @@
 import {absent, choice, Figure, tip} from "../figure.js";
 import {count, known, percent, significant, withUnit} from "../format.js";
 import * as theme from "../theme.js";
-import {columnTitle, domainTitle} from "./names.js";
+import {columnTitle, domainTitle, paletteOf} from "./names.js";
 
 const ORDER = ["sm_active_ratio", "tensor_active_ratio", "dram_active_ratio", "gpu_active_ratio", "memory_active_ratio"];
 
@@ -11,9 +11,10 @@ export function activityFigure(data) {
   const power = new Map(data.series.filter((s) => s.role === "power").map((s) => [`${s.node}\n${s.domain}`, s]));
   const activity = data.series.filter((s) => s.column.endsWith("_ratio") && s.unit === "1" && power.has(`${s.node}\n${s.domain}`) && s.readings > 1);
   const columns = [...new Set(activity.map((s) => s.column))].sort((a, b) => (ORDER.indexOf(a) + 1 || 99) - (ORDER.indexOf(b) + 1 || 99));
-  const clouds = (column) => activity.filter((s) => s.column === column).map((s) => {
+  const palette = paletteOf(data);
+  const clouds = (column) => activity.filter((s) => s.column === column).map((s, i) => {
     const p = power.get(`${s.node}\n${s.domain}`);
-    return {title: domainTitle(s.domain, s.node, several), points: pairs(s, p), limit: limitOf(data, s), mean: [s.mean, p.mean]};
+    return {slot: palette(s.domain, i), title: domainTitle(s.domain, s.node, several), points: pairs(s, p), limit: limitOf(data, s), mean: [s.mean, p.mean]};
   }).filter((c) => c.points.length);
   const usable = columns.filter((c) => clouds(c).length);
   if (!usable.length) return absent("Power against activity", "No device of this run told both its power and how busy it was, so the two cannot be set against each other.", null);
@@ -63,8 +64,8 @@ function option(clouds, name) {
   const g = theme.ground();
   const limits = [...new Set(clouds.map((c) => c.limit).filter(known))];
   const peak = Math.max(...clouds.flatMap((c) => c.points.map((p) => p[1])));
-  const series = clouds.map((c, i) => ({
-    name: c.title, type: "scatter", symbol: theme.symbol(i), symbolSize: 7, itemStyle: {color: theme.colour(i), opacity: 0.6}, data: c.points, emphasis: {disabled: true},
+  const series = clouds.map((c) => ({
+    name: c.title, type: "scatter", symbol: theme.symbol(c.slot), symbolSize: 7, itemStyle: {color: theme.colour(c.slot), opacity: 0.6}, data: c.points, emphasis: {disabled: true},
   }));
   series[0].markLine = {silent: true, symbol: "none", lineStyle: {color: g.soft, type: "dashed"}, label: {formatter: (p) => `limit ${withUnit(p.value, "W", 3)}`, color: g.soft, position: "insideEndTop"},
     data: limits.filter((l) => l < 3 * peak).map((l) => ({yAxis: l}))};

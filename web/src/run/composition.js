@@ -3,6 +3,7 @@ import {absent, Figure, tip} from "../figure.js";
 import {h, name} from "../dom.js";
 import {axisUnit, count, energy, known, percent, significant, tick, withUnit} from "../format.js";
 import * as theme from "../theme.js";
+import {paletteOf} from "./names.js";
 
 export function compositionFigure(data) {
   // Where nothing was measured the parts of the estimate are shown, and said to be one.
@@ -18,6 +19,7 @@ export function compositionFigure(data) {
   const rest = (node) => (known(node.unexplained) && node.unexplained > 0 ? node.unexplained : null);
   const hasRest = told.some((n) => rest(n) !== null);
   const largest = told.flatMap((n) => n.parts).reduce((a, b) => (b.energy_j > a.energy_j ? b : a));
+  const palette = paletteOf(data);
   const figure = new Figure({
     height: 110 + 46 * told.length,
     title: sum > 0 ? `Where the energy went: ${largest.domain} took ${percent(largest.energy_j / sum, 0)} of ${mark}${withUnit(sum, "J", 3)}` : "Where the energy went",
@@ -32,7 +34,7 @@ export function compositionFigure(data) {
         legend: {data: [...domains, ...(hasRest ? ["unexplained"] : [])]},
         xAxis: {type: "value", name: `energy, ${unit}`, nameLocation: "middle", nameGap: 26, axisLabel: {formatter: tick}},
         yAxis: {type: "category", data: told.map((n) => n.name), axisLabel: {width: 110, overflow: "truncate"}},
-        series: [...domains.map((d, i) => bar(d, theme.colour(i), told.map((n) => value(n, d)))), ...(hasRest ? [bar("unexplained", g.line, told.map(rest))] : [])],
+        series: [...domains.map((d, i) => bar(d, theme.colour(palette(d, i)), told.map((n) => value(n, d)))), ...(hasRest ? [bar("unexplained", g.line, told.map(rest))] : [])],
         tooltip: {trigger: "item", formatter: (p) => tip(told[p.dataIndex].name, [[p.color, p.seriesName, mark + withUnit(p.value * scale, "J")]])},
       };
     },

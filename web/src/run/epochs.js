@@ -2,6 +2,7 @@
 import {absent, Figure, tip} from "../figure.js";
 import {axisUnit, count, duration, known, MISSING, significant, tick, withUnit} from "../format.js";
 import * as theme from "../theme.js";
+import {paletteOf} from "./names.js";
 
 const BARS = 200;
 
@@ -45,6 +46,7 @@ export function epochFigure(data) {
     return parts.length ? parts.reduce((s, d) => s + d.energy_j, 0) : null;
   };
   const domains = [...new Set(list.flatMap((r) => r.domains.map((d) => d.domain)))].filter((d) => list.some((r) => known(partOf(r, d))));
+  const palette = paletteOf(data);
   const whole = all.filter((r) => !r.cut && known(from.of(r)));
   const each = whole.reduce((s, r) => s + from.of(r), 0) / whole.reduce((s, r) => s + r.count, 0);
   const word = all[0].name || path;
@@ -63,7 +65,7 @@ export function epochFigure(data) {
     notes: [all.length > BARS ? `The first ${BARS} of ${count(all.length, word)} are drawn.` : null,
       all.some((r) => r.cut) ? "What was cut short is drawn paler and is not part of the average." : null,
       all.some((r) => r.low_confidence) ? "Some are shorter than the sensors resolve: their intervals are wide." : null].filter(Boolean),
-    option: () => option({list, domains, partOf, from, label, word}),
+    option: () => option({list, domains, partOf, from, label, word, color: (d, i) => theme.colour(palette(d, i))}),
     table: {
       columns: [{title: word}, {title: "Time", right: true}, {title: "Energy", right: true}, {title: "± 95 %", right: true}, {title: "Mean power", right: true}, {title: "Per sample", right: true}],
       rows: all.map((r) => [r.path + (r.cut ? " (cut)" : ""), duration(r.duration_s), text(r), withUnit(from.uncertainty(r), "J", 2),
@@ -75,7 +77,7 @@ export function epochFigure(data) {
   return figure.element;
 }
 
-function option({list, domains, partOf, from, label, word}) {
+function option({list, domains, partOf, from, label, word, color}) {
   const g = theme.ground();
   const {scale, unit} = axisUnit(Math.max(...list.map((r) => (from.of(r) ?? 0) + (from.uncertainty(r) ?? 0))), "J");
   const opacity = (r) => (r.cut ? 0.4 : from.mark ? 0.6 : 1);
@@ -85,13 +87,13 @@ function option({list, domains, partOf, from, label, word}) {
     xAxis: {type: "category", data: list.map(label), name: word, nameLocation: "middle", nameGap: 28, axisTick: {alignWithLabel: true}},
     yAxis: {type: "value", name: `energy, ${unit}`, nameGap: 12, nameTextStyle: {align: "left", padding: [0, 0, 0, -40]}, min: 0, axisLabel: {formatter: tick}},
     series: [...domains.map((d, i) => ({
-      name: d, type: "bar", stack: "energy", barMaxWidth: 56, itemStyle: {color: theme.colour(i)},
+      name: d, type: "bar", stack: "energy", barMaxWidth: 56, itemStyle: {color: color(d, i)},
       data: list.map((r) => ({value: known(partOf(r, d)) ? partOf(r, d) / scale : null, itemStyle: {opacity: opacity(r)}})),
     })), whiskers(list, from, scale, g)],
     tooltip: {trigger: "axis", axisPointer: {type: "shadow"}, formatter: (hits) => {
       const r = list[hits[0].dataIndex];
       return tip(r.path, [[null, "time", duration(r.duration_s)], [null, "±", withUnit(from.uncertainty(r), "J", 2)],
-        ...domains.map((d, i) => [theme.colour(i), d, from.mark + withUnit(partOf(r, d), "J")])]);
+        ...domains.map((d, i) => [color(d, i), d, from.mark + withUnit(partOf(r, d), "J")])]);
     }},
   };
 }

@@ -57,6 +57,7 @@ export function factorTiles(factors, joules, estimated) {
     const unit = currency.value.trim();
     cost.textContent = kwh === null || p === null ? MISSING : `${about}${significant(kwh * p, 3)}${unit ? ` ${unit}` : ""}`;
     carbon.textContent = kwh === null || g === null ? MISSING : about + mass(kwh * g);
+    for (const element of [cost, carbon]) element.classList.toggle("long", element.textContent.length > 9);
   };
   for (const element of [price, currency, grams]) element.addEventListener("input", update);
   update();

@@ -5,7 +5,7 @@ import {axisUnit, count, listed, moment, significant, tick, withUnit} from "../f
 import {extent, gaps, unpack, valueAt, view} from "../series.js";
 import * as theme from "../theme.js";
 import {pointsCsv, timeLabels} from "./power.js";
-import {columnTitle, domainTitle} from "./names.js";
+import {columnTitle, domainTitle, paletteOf} from "./names.js";
 
 const BUCKETS = 500;
 const LINES = 12;
@@ -55,6 +55,8 @@ function levelFigure(kind, list, data) {
   };
   const keys = [...groups.keys()].sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
   let key = keys[0];
+  const palette = paletteOf(data);
+  for (const lines of groups.values()) lines.forEach((s, i) => (s.slot = palette(s.domain, i)));
   const group = () => groups.get(key);
   const title = (s) => domainTitle(s.domain, s.node, several);
   const state = {};
@@ -113,7 +115,9 @@ function headline(kind, group, title) {
   }
   const sorted = [...told].sort((a, b) => b.mean - a.mean);
   const mean = told.reduce((s, x) => s + x.mean, 0) / told.length;
-  return `${kind.name}: ${name} ${withUnit(mean, unit, 3)} on average, from ${withUnit(sorted[sorted.length - 1].mean, unit, 3)} (${title(sorted[sorted.length - 1])}) to ${withUnit(sorted[0].mean, unit, 3)} (${title(sorted[0])})`;
+  const [least, most] = [sorted[sorted.length - 1], sorted[0]].map((s) => withUnit(s.mean, unit, 3));
+  if (least === most) return `${kind.name}: ${name} ${most} on average on all ${told.length}`;
+  return `${kind.name}: ${name} ${withUnit(mean, unit, 3)} on average, from ${least} (${title(sorted[sorted.length - 1])}) to ${most} (${title(sorted[0])})`;
 }
 
 const scaled = (s, state, scale) => view(unpack(s), state.from, state.to, BUCKETS).map(([t, v]) => [t, v === null ? null : v / scale]);
@@ -132,14 +136,14 @@ function option(group, title, state) {
       splitLine: {show: false}, axisPointer: {show: true, snap: false, label: {show: false}, lineStyle: {color: g.soft, type: "dashed"}}},
     yAxis: {type: "value", name: unit, nameGap: 12, min: group[0].unit === "Cel" ? undefined : 0, max: share ? 100 : undefined, scale: group[0].unit === "Cel",
       axisLabel: {formatter: tick}},
-    series: group.map((s, i) => ({id: `level-${i}`, name: title(s), type: "line", data: scaled(s, state, scale), showSymbol: s.readings === 1, symbol: theme.symbol(i), symbolSize: 8,
-      connectNulls: false, lineStyle: {width: 1.5, type: theme.dash(i)}, itemStyle: {color: theme.colour(i)}, emphasis: {disabled: true}})),
+    series: group.map((s, i) => ({id: `level-${i}`, name: title(s), type: "line", data: scaled(s, state, scale), showSymbol: s.readings === 1, symbol: theme.symbol(s.slot), symbolSize: 8,
+      connectNulls: false, lineStyle: {width: 1.5, type: theme.dash(s.slot)}, itemStyle: {color: theme.colour(s.slot)}, emphasis: {disabled: true}})),
     dataZoom: [{type: "slider", height: 16, bottom: 6, showDetail: false, showDataShadow: false, brushSelect: false, borderColor: g.line, fillerColor: g.band, handleStyle: {color: g.soft}, ...zoom},
       {type: "inside", zoomOnMouseWheel: "ctrl", ...zoom}],
     tooltip: {trigger: "axis", formatter: (hits) => {
       const t = hits[0].axisValue;
       const shown = new Set(hits.map((x) => x.seriesName));
-      return tip(moment(Number(t.toPrecision(6)), to - from), group.map((s, i) => [theme.colour(i), title(s), text(s, t)]).filter(([, name]) => shown.has(name)));
+      return tip(moment(Number(t.toPrecision(6)), to - from), group.map((s) => [theme.colour(s.slot), title(s), text(s, t)]).filter(([, name]) => shown.has(name)));
     }},
   };
 }

@@ -22,3 +22,12 @@ export function domainTitle(domain, node, several) {
 
 export const METHODS = {samples: "driver's sample buffer", counter: "energy counter", integral: "power readings, integrated",
   average: "averaged power, integrated", model: "model, not measured"};
+
+// One place in the palette for each domain, so that gpu/0 has the same colour in every figure. Lines of several nodes would
+// share it, so there the order of the lines decides.
+export function paletteOf(data) {
+  const domains = [...new Set([...data.summary.nodes.flatMap((n) => n.domains.map((d) => d.domain)), ...data.series.map((s) => s.domain)])];
+  const gpusFirst = (domain) => (domain.startsWith("gpu/") ? 0 : 1);
+  domains.sort((a, b) => gpusFirst(a) - gpusFirst(b) || a.localeCompare(b, "en", {numeric: true}));
+  return data.summary.nodes.length > 1 ? (domain, i) => i : (domain, i) => (domains.includes(domain) ? domains.indexOf(domain) : i);
+}

@@ -3,7 +3,7 @@ import {absent, Figure, tip} from "../figure.js";
 import {count, duration, known, listed, moment, moments, significant, tick, withUnit} from "../format.js";
 import {extent, gaps, unpack, valueAt, view} from "../series.js";
 import * as theme from "../theme.js";
-import {domainTitle, METHODS} from "./names.js";
+import {domainTitle, METHODS, paletteOf} from "./names.js";
 
 const SELECTED = 10;   // lines shown at first; the others wait in the legend
 const BUCKETS = 700;   // of one line on the screen
@@ -20,6 +20,8 @@ export function powerFigure(data) {
   const lines = list.map((s) => ({...s, counted: inTotal.has(`${s.node}\n${s.domain}`), title: domainTitle(s.domain, s.node, several),
     mean: means.get(`${s.node}\n${s.domain}`) ?? s.mean}))
     .sort((a, b) => b.counted - a.counted || (b.mean ?? 0) - (a.mean ?? 0));
+  const palette = paletteOf(data);
+  lines.forEach((s, i) => (s.slot = palette(s.domain, i)));
   const [from, to] = widened(extent(lines), data);
   const lanes = laneRows(data);
   const throttles = data.events.filter((e) => e.kind === "throttle");
@@ -131,8 +133,8 @@ function option({lines, lanes, throttles, from, to, state, data}) {
 
 function line(s, i, points) {
   const alone = s.readings === 1;
-  return {id: `power-${i}`, name: s.title, type: "line", data: points, showSymbol: alone, symbol: theme.symbol(i), symbolSize: alone ? 9 : 5, connectNulls: false,
-    lineStyle: {width: 1.5, type: s.measured ? theme.dash(i) : "dotted"}, itemStyle: {color: theme.colour(i)}, emphasis: {disabled: true}, z: 3};
+  return {id: `power-${i}`, name: s.title, type: "line", data: points, showSymbol: alone, symbol: theme.symbol(s.slot), symbolSize: alone ? 9 : 5, connectNulls: false,
+    lineStyle: {width: 1.5, type: s.measured ? theme.dash(s.slot) : "dotted"}, itemStyle: {color: theme.colour(s.slot)}, emphasis: {disabled: true}, z: 3};
 }
 
 function tooltip(hits, lines, span) {
@@ -141,9 +143,9 @@ function tooltip(hits, lines, span) {
   if (!axis) return "";
   const t = axis.axisValue;
   const shown = new Set(list.map((x) => x.seriesName));
-  const rows = lines.map((s, i) => [s, i]).filter(([s]) => shown.has(s.title)).map(([s, i]) => {
+  const rows = lines.filter((s) => shown.has(s.title)).map((s) => {
     const value = valueAt(unpack(s), t, 5 * (s.usual_s || 1));
-    return [theme.colour(i), s.title, value === null ? "no reading" : withUnit(value, "W")];
+    return [theme.colour(s.slot), s.title, value === null ? "no reading" : withUnit(value, "W")];
   });
   return tip(moment(Number(t.toPrecision(6)), span), rows);
 }

@@ -2,7 +2,7 @@
 import {choice, Figure, tip} from "../figure.js";
 import {axisUnit, percent, significant, tick, withUnit} from "../format.js";
 import * as theme from "../theme.js";
-import {columnTitle, domainTitle} from "./names.js";
+import {columnTitle, domainTitle, paletteOf} from "./names.js";
 
 const LINES = 8;
 
@@ -19,6 +19,8 @@ export function spreadFigure(data) {
   const order = ["power", "sm_active_ratio", "gpu_active_ratio", "used_bytes"];
   const keys = [...groups.keys()].sort((a, b) => (order.indexOf(a) + 1 || 99) - (order.indexOf(b) + 1 || 99));
   let key = keys[0];
+  const palette = paletteOf(data);
+  for (const lines of groups.values()) lines.forEach((s, i) => (s.slot = palette(s.domain, i)));
   const group = () => [...groups.get(key)].sort((a, b) => b.mean - a.mean).slice(0, LINES);
   const name = (k) => (k === "power" ? "power" : columnTitle(groups.get(k)[0]));
   const title = (s) => domainTitle(s.domain, s.node, several);
@@ -60,9 +62,9 @@ function option(group, name, title) {
     legend: {data: group.map(title)},
     xAxis: {type: "value", name: `${name}, ${unit}`, nameLocation: "middle", nameGap: 28, axisLabel: {formatter: tick}, splitLine: {show: false}},
     yAxis: {type: "value", name: "share of the time, %", nameGap: 12, nameTextStyle: {align: "left", padding: [0, 0, 0, -40]}, min: 0},
-    series: group.map((s, i) => ({
+    series: group.map((s) => ({
       name: title(s), type: "line", step: "start", showSymbol: false, data: [[edge(s, 0) / scale, 0], ...s.spread.share.map((share, n) => [edge(s, n + 1) / scale, 100 * share])],
-      lineStyle: {width: 1.5, type: theme.dash(i)}, itemStyle: {color: theme.colour(i)}, areaStyle: {opacity: group.length > 3 ? 0 : 0.15}, emphasis: {disabled: true},
+      lineStyle: {width: 1.5, type: theme.dash(s.slot)}, itemStyle: {color: theme.colour(s.slot)}, areaStyle: {opacity: group.length > 3 ? 0 : 0.15}, emphasis: {disabled: true},
     })),
     tooltip: {trigger: "axis", formatter: (hits) => tip(`${significant(hits[0].axisValue, 4)} ${unit}`, hits.map((x) => [x.color, x.seriesName, `${significant(x.value[1], 3)} %`]))},
   };
