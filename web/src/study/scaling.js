@@ -44,6 +44,11 @@ function figureOf(study, factor, metrics) {
     words: () => groups().slice(0, 10).map((g) => `${g.name}: ${g.points.map((p) => `${tick(p.x)} ${factor.unit} ${study.text(p.centre.value, metric, 3)}`).join(", ")}`).join("; ") + ".",
     notes: () => notes(groups()),
     option: () => option(study, factor, metric, groups(), unit()),
+    // The axes span what is shown.
+    wired: (chart) => chart.on("legendselectchanged", ({selected}) => {
+      const shown = ranges(groups().filter((g) => selected[g.name]));
+      chart.setOption({xAxis: shown.x, yAxis: shown.y});
+    }),
     table: () => ({
       columns: [{title: "Setting"}, {title: `${title(factor.name)}${factor.unit ? `, ${factor.unit}` : ""}`, right: true}, {title: study.metricTitle(metric), right: true}, {title: "Runs", right: true}, {title: "Exponent of the fit", right: true}, {title: "R²", right: true}, {title: "Held-out error", right: true}],
       rows: groups().flatMap((g) => g.points.map((p, i) => [g.name, tick(p.x), study.centreText(p.centre), String(p.centre.count),
@@ -87,19 +92,24 @@ function option(study, factor, metric, groups, unit) {
       data: group.fit ? lawPoints(group.fit) : group.points.map((p) => [p.x, p.centre.value]), ...shown});
     series.push(whisker(group, i));
   });
-  const xs = groups.flatMap((x) => x.points.map((p) => p.x)), ys = groups.flatMap((x) => x.points.flatMap((p) => [p.centre.value, ...(p.centre.interval ?? [])]).filter((v) => v > 0));
-  const pad = (list) => (list.length ? [Math.min(...list) / 1.15, Math.max(...list) * 1.15] : [1, 10]);
-  const axis = (list, name) => ({type: "log", min: pad(list)[0], max: pad(list)[1], name, axisLabel: {formatter: tick, showMinLabel: false, showMaxLabel: false}, minorSplitLine: {show: false}});
-  const ticks = [...new Set(xs)].sort((a, b) => a - b);
+  const shown = ranges(groups.slice(0, GROUPS));
   return {
     grid: {left: 70, right: 20, top: 58, bottom: 48},
     legend: {data: groups.map((x) => x.name), selected: Object.fromEntries(groups.map((x, i) => [x.name, i < GROUPS]))},
-    xAxis: {...axis(xs, `${title(factor.name)}${factor.unit ? `, ${factor.unit}` : ""}`), nameLocation: "middle", nameGap: 28, axisLabel: {customValues: ticks, formatter: tick}, axisTick: {customValues: ticks}, splitLine: {show: false}},
-    yAxis: {...axis(ys, `${study.metricTitle(metric)}${unit ? `, ${unit}` : ""}`), nameGap: 12, nameTextStyle: {align: "left", padding: [0, 0, 0, -50]}, splitLine: {lineStyle: {color: g.line}},
-      axisLabel: {customValues: decades(pad(ys)), formatter: tick}, axisTick: {customValues: decades(pad(ys))}},
+    xAxis: {type: "log", ...shown.x, name: `${title(factor.name)}${factor.unit ? `, ${factor.unit}` : ""}`, nameLocation: "middle", nameGap: 28, splitLine: {show: false}},
+    yAxis: {type: "log", ...shown.y, name: `${study.metricTitle(metric)}${unit ? `, ${unit}` : ""}`, nameGap: 12, nameTextStyle: {align: "left", padding: [0, 0, 0, -50]}, splitLine: {lineStyle: {color: g.line}}},
     series,
     tooltip: {trigger: "item", formatter: (p) => (p.data.point ? tip(p.seriesName, [[null, title(factor.name), `${tick(p.value[0])} ${factor.unit}`], [p.color, study.metricTitle(metric), study.centreText(p.data.point.centre)], [null, "runs", String(p.data.point.centre.count)]]) : "")},
   };
+}
+
+// Limits and labels of both axes.
+function ranges(groups) {
+  const padded = (list) => (list.length ? [Math.min(...list) / 1.15, Math.max(...list) * 1.15] : [1, 10]);
+  const axis = ([min, max], customValues) => ({min, max, axisLabel: {customValues, formatter: tick}, axisTick: {customValues}});
+  const xs = groups.flatMap((g) => g.points.map((p) => p.x));
+  const ys = padded(groups.flatMap((g) => g.points.flatMap((p) => [p.centre.value, ...(p.centre.interval ?? [])])).filter((v) => v > 0));
+  return {x: axis(padded(xs), [...new Set(xs)].sort((a, b) => a - b)), y: axis(ys, decades(ys))};
 }
 
 // 1, 2 and 5 times the powers of ten in a range.

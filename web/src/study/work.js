@@ -95,7 +95,9 @@ function option(study, rows, metric) {
     grid: {left: 12, right: 90, top: 16, bottom: 34, containLabel: true},
     xAxis: {type: log ? "log" : "value", min: floor || (log ? undefined : 0), name: `${study.metricTitle(metric)}, ${unit}${log ? " (log)" : ""}`, nameLocation: "middle", nameGap: 26},
     yAxis: {type: "category", data: list.map((r) => r.level), axisLabel: {width: 130, overflow: "truncate"}},
-    series: [{type: "bar", barMaxWidth: 26, itemStyle: {color: theme.colour(0), borderRadius: [0, 3, 3, 0], opacity: estimated(metric) ? 0.6 : 1}, data: list.map((r) => r.energy / scale)}, {
+    // A bar's length says nothing on a log axis: there it is a point.
+    series: [{...(log ? {type: "scatter", symbolSize: 13} : {type: "bar", barMaxWidth: 26}), itemStyle: {color: theme.colour(0), borderRadius: log ? undefined : [0, 3, 3, 0], opacity: estimated(metric) ? 0.6 : 1},
+      data: list.map((r, i) => [r.energy / scale, i])}, {
       type: "custom", silent: true, z: 5, encode: {x: [0, 1], y: 2}, data: list.map((r, i) => [r.lowest / scale, r.highest / scale, i]),
       renderItem: (params, api) => {
         const [x0, y] = api.coord([api.value(0), api.value(2)]);
