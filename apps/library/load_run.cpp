@@ -21,10 +21,14 @@ struct Task {
   std::vector<Warning> damage;
 };
 
-void run_task(const RunReader& reader, Summariser& summariser, Task& task) {
+void run_task(const RunReader& reader, Summariser& summariser, const RunVisitor& visitor, Task& task) {
   try {
     const auto trace = reader.samples(task.node, task.sensor, &task.damage);
-    if (trace) return summariser.add_trace(task.node, *trace);
+    if (trace) {
+      summariser.add_trace(task.node, *trace);
+      if (visitor.trace) visitor.trace(task.node, *trace);
+      return;
+    }
     task.damage.push_back({"samples-unreadable", trace.error().message, trace.error().hint});
   } catch (const std::bad_alloc&) {
     task.damage.push_back({"samples-unreadable", fmt::format("not enough memory for the samples of {}", task.sensor),
@@ -32,10 +36,10 @@ void run_task(const RunReader& reader, Summariser& summariser, Task& task) {
   }
 }
 
-void run_tasks(const RunReader& reader, Summariser& summariser, std::vector<Task>& tasks) {
+void run_tasks(const RunReader& reader, Summariser& summariser, const RunVisitor& visitor, std::vector<Task>& tasks) {
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
-    for (std::size_t i = next++; i < tasks.size(); i = next++) run_task(reader, summariser, tasks[i]);
+    for (std::size_t i = next++; i < tasks.size(); i = next++) run_task(reader, summariser, visitor, tasks[i]);
   };
   const std::size_t threads = std::min<std::size_t>(std::max(1u, std::thread::hardware_concurrency()), tasks.size());
   std::vector<std::jthread> helpers;
@@ -45,7 +49,7 @@ void run_tasks(const RunReader& reader, Summariser& summariser, std::vector<Task
 
 }  // namespace
 
-Result<LoadedRun> load_run(const std::filesystem::path& dir) {
+Result<LoadedRun> load_run(const std::filesystem::path& dir, const RunVisitor& visitor) {
   auto reader = RunReader::open(dir);
   if (!reader) return tl::unexpected(reader.error());
   Summariser summariser(reader->manifest());
@@ -56,11 +60,13 @@ Result<LoadedRun> load_run(const std::filesystem::path& dir) {
     auto events = reader->events(node.name);
     if (!regions) damage.push_back({"regions-unreadable", regions.error().message, regions.error().hint});
     if (!events) damage.push_back({"events-unreadable", events.error().message, events.error().hint});
-    summariser.add_node(node, regions ? std::move(*regions) : std::vector<Region>{},
-                        events ? *events : std::vector<Event>{});
+    if (!regions) regions = std::vector<Region>{};
+    if (!events) events = std::vector<Event>{};
+    if (visitor.node) visitor.node(node, *regions, *events);
+    summariser.add_node(node, std::move(*regions), *events);
     for (auto& sensor : reader->sensors(node.name)) tasks.push_back({node.name, std::move(sensor), {}});
   }
-  run_tasks(*reader, summariser, tasks);
+  run_tasks(*reader, summariser, visitor, tasks);
   LoadedRun run{reader->manifest(), reader->nodes(), summariser.finish()};
   // Damage of the record comes first: it may explain everything that follows.
   damage.insert(damage.begin(), reader->warnings().begin(), reader->warnings().end());

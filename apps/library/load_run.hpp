@@ -3,12 +3,16 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "base/result.hpp"
 #include "model/manifest.hpp"
 #include "model/node.hpp"
+#include "model/region.hpp"
 #include "model/summary.hpp"
+#include "model/trace.hpp"
 
 namespace ergometer {
 
@@ -18,8 +22,15 @@ struct LoadedRun {
   Summary summary;  // includes the reader's warnings about damage
 };
 
+// For who wants more of a run than its summary: sees what is read on the way, so that nothing is read twice. Either
+// may be empty.
+struct RunVisitor {
+  std::function<void(const Node&, const std::vector<Region>&, const std::vector<Event>&)> node;
+  std::function<void(const std::string& node, const Trace&)> trace;  // from several threads at once, in any order
+};
+
 // Traces are read and analysed by up to `hardware_concurrency` threads, one sensor at a time each.
-[[nodiscard]] Result<LoadedRun> load_run(const std::filesystem::path& dir);
+[[nodiscard]] Result<LoadedRun> load_run(const std::filesystem::path& dir, const RunVisitor& visitor = {});
 
 // Writes DIR/summary.json, atomically.
 [[nodiscard]] Result<void> write_summary(const std::filesystem::path& dir, const Summary& summary);

@@ -1,0 +1,39 @@
+// A run as the data of its page: JSON, schema "ergometer.page/1" (docs/report.md). Used by `ergometer report`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/manifest.hpp"
+#include "model/node.hpp"
+#include "model/summary.hpp"
+#include "model/trace.hpp"
+#include "report/html_page.hpp"
+#include "report/lanes.hpp"
+#include "report/page_series.hpp"
+
+namespace ergometer {
+
+// What happened on one node.
+struct PageNode {
+  Node node;
+  Lanes lanes;
+  std::vector<Event> events;
+};
+
+struct RunPage {
+  Manifest manifest;
+  Summary summary;
+  std::vector<PageNode> nodes;
+  std::vector<PageSeries> series;
+  PageFactors factors;
+};
+
+// Strict JSON in ASCII; what is unknown is null. Deterministic. Bounded: of very many regions, events and series the
+// most telling are taken and the page says how many there are.
+[[nodiscard]] std::string run_page_json(const RunPage& page);
+
+// One line of plain text: what the run used, for readers without JavaScript.
+[[nodiscard]] std::string run_in_a_line(const Manifest& manifest, const Summary& summary);
+
+}  // namespace ergometer
