@@ -2,6 +2,7 @@
 // each channel's update period, window, delay, resolution and cost (analysis/calibration.hpp).
 #include <fmt/format.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <memory>
@@ -34,6 +35,7 @@ struct CalibrateOptions {
   std::vector<std::string> devices;
   std::string output, store = "runs", from, profiles;
   std::string length = "40s";
+  MeterOptions meter;
 };
 
 struct Target {
@@ -130,6 +132,9 @@ Result<void> record(const CalibrateOptions& options, const Context& context, con
 }
 
 int calibrate(const CalibrateOptions& options, const Context& context) {
+  // A file that is not there is told before the load, not after it.
+  if (!options.meter.file.empty() && ::access(options.meter.file.c_str(), R_OK) != 0)
+    return report_error(errno_error("read", options.meter.file, errno));
   fs::path dir = options.from;
   if (options.from.empty()) {
     const auto folder = run_folder(options.output, options.store, "calibration");
@@ -150,7 +155,13 @@ int calibrate(const CalibrateOptions& options, const Context& context) {
     return report_error({ErrorCode::not_found,
                          "there is no folder for profiles: neither XDG_CONFIG_HOME nor HOME is set",
                          "give one with --profiles DIR"});
-  return report_calibration(*reader, profiles);
+  std::optional<MeterReadings> meter;
+  if (!options.meter.file.empty()) {
+    auto read = read_meter(options.meter, *reader, context);
+    if (!read) return report_error(read.error());
+    meter = std::move(*read);
+  }
+  return report_calibration(*reader, profiles, meter);
 }
 
 }  // namespace
@@ -176,6 +187,14 @@ void add_calibrate(CLI::App& app, Context& context) {
                   "Folder for the profiles that later runs go by (default: ~/.config/ergometer/profiles)")
       ->type_name("DIR");
   sub->add_option("--from", options->from, "Look again at the record of an earlier calibration")->type_name("RUN");
+  sub->add_option("--meter", options->meter.file,
+                  "A power meter's CSV over the same time: fits gain and offset of what it measures")
+      ->type_name("FILE");
+  sub->add_option("--meter-of", options->meter.domain, "What the meter measures: node, gpu/0, package/0, ...")
+      ->type_name("DOMAIN")
+      ->capture_default_str();
+  sub->add_option("--offset", options->meter.offset_s,
+                  "Seconds to add to the meter's times; up to 5 s are found by themselves");
   sub->callback([options, &context] { context.exit_code = calibrate(*options, context); });
 }
 

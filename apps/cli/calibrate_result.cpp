@@ -105,17 +105,44 @@ ChannelProfile profile_of(const Channel& channel, const ChannelCalibration& c, c
   return out;
 }
 
+// What was found of one channel: by the load, by the meter.
+struct Found {
+  Channel channel;
+  ChannelCalibration load;
+  std::optional<MeterCalibration> meter;
+};
+
+// Gains that an earlier calibration against a meter found outlive one without.
+void keep_gains(const fs::path& file, std::vector<ChannelProfile>& channels) {
+  const auto text = read_file(file);
+  const auto old = text ? parse_profile(*text, file.string()) : Result<Profile>(tl::unexpected(text.error()));
+  if (!old) return;
+  for (const auto& before : old->channels) {
+    if (!before.gain) continue;
+    const auto same = std::ranges::find(channels, before.columns, &ChannelProfile::columns);
+    if (same == channels.end()) {
+      channels.push_back(before);
+    } else if (!same->gain) {
+      same->gain = before.gain;
+      same->gain_tolerance = before.gain_tolerance;
+      same->offset_w = before.offset_w;
+      same->offset_tolerance_w = before.offset_tolerance_w;
+    }
+  }
+}
+
 // Writes what was found of one device's channels, so that later runs on it know it.
 Result<fs::path> write_profile(const fs::path& folder, const std::string& device, const std::string& interface,
-                               const std::vector<std::pair<Channel, ChannelCalibration>>& channels,
-                               const std::string& source) {
+                               const std::vector<Found>& channels, const std::string& source,
+                               const std::string& meter_source) {
   Profile profile;
   profile.name = "calibrated " + device;
   profile.devices = {device};
   profile.interfaces = {interface};
-  for (const auto& [channel, calibration] : channels) {
-    auto values = profile_of(channel, calibration, source);
-    if (values.period_ms || values.window_ms || values.delay_ms || values.resolution)
+  for (const auto& found : channels) {
+    auto values = profile_of(found.channel, found.load, source);
+    if (found.meter && found.meter->later_s) put_meter(found.meter->channel, meter_source, values);
+    if (values.period_ms || values.window_ms || values.delay_ms || values.resolution || values.gain)
       profile.channels.push_back(std::move(values));
   }
   if (profile.channels.empty()) return fs::path();
@@ -123,8 +150,42 @@ Result<fs::path> write_profile(const fs::path& folder, const std::string& device
   fs::create_directories(folder, ec);
   if (ec) return tl::unexpected(errno_error("create", folder, ec.value()));
   const auto file = folder / (file_name_of(interface + "-" + device) + ".toml");
+  keep_gains(file, profile.channels);
   if (auto written = write_file_atomically(file, to_toml(profile)); !written) return tl::unexpected(written.error());
   return file;
+}
+
+struct DeviceFound {
+  std::vector<Found> channels;
+  std::string interface;
+  bool loaded = false;  // it had a load of known times
+};
+
+// Every channel that a load or the meter can tell about, by domain.
+Result<std::map<std::string, DeviceFound>> look_at(RunReader& reader, const std::string& node,
+                                                   const std::map<std::string, DeviceLoad>& loads,
+                                                   const std::optional<MeterReadings>& meter) {
+  std::map<std::string, DeviceFound> out;
+  for (const auto& sensor : reader.sensors(node)) {
+    const auto trace = reader.samples(node, sensor);
+    if (!trace) return tl::unexpected(trace.error());
+    for (std::size_t i = 0; i < trace->info.channels.size(); ++i) {
+      const Channel& channel = trace->info.channels[i];
+      const auto load = loads.find(load_for(channel));
+      const bool metered = meter && channel.domain == meter->options.domain;
+      if (!gives_power(channel) || (load == loads.end() && !metered)) continue;
+      auto& device = out[channel.domain];
+      Found found{channel, {}, {}};
+      found.load.sensor = sensor;
+      found.load.column = channel.column;
+      if (load != loads.end()) found.load = calibrate_channel(*trace, i, load->second.reference);
+      if (metered) found.meter = calibrate_against_meter(*trace, i, meter->reference, kMostClockError_s);
+      device.loaded |= load != loads.end();
+      device.interface = trace->info.interface;
+      device.channels.push_back(std::move(found));
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -134,43 +195,43 @@ bool gives_power(const Channel& channel) {
          (channel.quantity == Quantity::power || channel.quantity == Quantity::energy);
 }
 
-int report_calibration(RunReader& reader, const fs::path& profiles) {
+int report_calibration(RunReader& reader, const fs::path& profiles, const std::optional<MeterReadings>& meter) {
   bool any = false;
   const std::string source = "ergometer calibrate, run " + reader.dir().filename().string();
+  const std::string meter_source =
+      meter ? source + ", against " + fs::path(meter->options.file).filename().string() : std::string();
   for (const auto& node : reader.nodes()) {
     auto regions = reader.regions(node.name);
     if (!regions) return report_error(regions.error());
-    const auto loads = loads_of(*regions);
-    std::map<std::string, std::vector<std::pair<Channel, ChannelCalibration>>> found;  // by domain
-    std::map<std::string, std::string> interfaces;
-    for (const auto& sensor : reader.sensors(node.name)) {
-      const auto trace = reader.samples(node.name, sensor);
-      if (!trace) return report_error(trace.error());
-      for (std::size_t i = 0; i < trace->info.channels.size(); ++i) {
-        const Channel& channel = trace->info.channels[i];
-        const auto load = loads.find(load_for(channel));
-        if (!gives_power(channel) || load == loads.end()) continue;
-        found[channel.domain].emplace_back(channel, calibrate_channel(*trace, i, load->second.reference));
-        interfaces[channel.domain] = trace->info.interface;
-      }
-    }
-    for (auto& [domain, channels] : found) {
-      std::stable_sort(channels.begin(), channels.end(),
-                       [](const auto& a, const auto& b) { return *a.first.method < *b.first.method; });
+    auto by_domain = look_at(reader, node.name, loads_of(*regions), meter);
+    if (!by_domain) return report_error(by_domain.error());
+    for (auto& [domain, device] : *by_domain) {
+      auto& channels = device.channels;
+      std::ranges::stable_sort(channels, {}, [](const Found& f) { return *f.channel.method; });
       // The domain's best method has 100 %.
-      const auto most_j = channels.front().second.energy_j;
-      Table table{kColumns, {}};
-      for (const auto& [channel, calibration] : channels) table.rows.push_back(row_of(channel, calibration, most_j));
-      fmt::print("{}{}\n{}\n", domain, channels.front().first.device.empty() ? "" : " " + channels.front().first.device,
-                 render_table(table, kWidth));
+      const auto most_j = channels.front().load.energy_j;
+      const std::string name = channels.front().channel.device;
+      fmt::print("{}{}\n", domain, name.empty() ? "" : " " + name);
+      if (device.loaded) {
+        Table table{kColumns, {}};
+        for (const auto& f : channels) table.rows.push_back(row_of(f.channel, f.load, most_j));
+        fmt::print("{}\n", render_table(table, kWidth));
+        if (std::ranges::none_of(channels, [](const Found& f) { return f.load.explained > 0; }))
+          fmt::print(
+              "The load does not show in these readings: the sensor stands still, or is of another part of the "
+              "machine.\n\n");
+      }
+      if (meter && domain == meter->options.domain) {
+        std::vector<MeterFinding> findings;
+        for (const auto& f : channels)
+          if (f.meter) findings.push_back({f.channel, *f.meter, f.load.delay_s});
+        const auto told = tell_meter(*meter, findings);
+        if (!told) return report_error(told.error());
+        fmt::print("{}\n", *told);
+      }
       any = true;
-      if (std::ranges::none_of(channels, [](const auto& c) { return c.second.explained > 0; }))
-        fmt::print(
-            "The load does not show in these readings: the sensor stands still, or is of another part of the "
-            "machine.\n\n");
-      const std::string device = channels.front().first.device;
-      if (device.empty()) continue;
-      const auto file = write_profile(profiles, device, interfaces[domain], channels, source);
+      if (name.empty()) continue;
+      const auto file = write_profile(profiles, name, device.interface, channels, source, meter_source);
       if (!file) return report_error(file.error());
       if (!file->empty()) fmt::print("profile: {}\n\n", file->string());
     }

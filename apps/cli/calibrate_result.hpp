@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "calibrate_meter.hpp"
 #include "store/run_reader.hpp"
 
 namespace ergometer::cli {
@@ -11,7 +12,8 @@ namespace ergometer::cli {
 [[nodiscard]] bool gives_power(const Channel& channel);
 
 // Prints what was found, one table a device, to standard output, and writes a profile of each device to the folder
-// `profiles`. Returns the exit code.
-int report_calibration(RunReader& reader, const std::filesystem::path& profiles);
+// `profiles`; with the readings of a power meter also gain and offset of what it measures. Returns the exit code.
+int report_calibration(RunReader& reader, const std::filesystem::path& profiles,
+                       const std::optional<MeterReadings>& meter);
 
 }  // namespace ergometer::cli

@@ -12,8 +12,8 @@
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "command.hpp"
-#include "device/meter/import.hpp"
 #include "library/load_run.hpp"
+#include "meter_file.hpp"
 #include "store/run_reader.hpp"
 
 namespace ergometer::cli {
@@ -93,26 +93,12 @@ Result<std::pair<Source, Source>> choose(const std::vector<Source>& all, const s
 
 // --- bringing in a meter's file --------------------------------------------------------------------------------------
 
-// The monotonic time of a wall time, by the nearest pair of the run's clocks.
-MonoTime to_mono(const Manifest& manifest, WallTime wall) {
-  const ClockPair* nearest = &manifest.clocks.front();
-  for (const auto& pair : manifest.clocks)
-    if (std::chrono::abs(pair.wall - wall) < std::chrono::abs(nearest->wall - wall)) nearest = &pair;
-  return nearest->mono + (wall - nearest->wall);
-}
-
 Result<void> import_meter(const RunReader& reader, const CheckOptions& options, const Context& context) {
   const auto& manifest = reader.manifest();
   if (manifest.clocks.empty() || reader.nodes().empty())
     return fail(ErrorCode::invalid_argument, options.run + " does not say which wall time it was measured at");
-  const auto setting = [&](const char* key) {
-    const auto it = context.meter_settings.find(key);
-    return it == context.meter_settings.end() ? std::string() : it->second;
-  };
   const Nanos offset = from_seconds(options.offset_s);
-  const auto read =
-      meter::read_meter_file(options.import, {setting("meter.column"), setting("meter.unit"), setting("meter.time")},
-                             [&](WallTime t) { return to_mono(manifest, t); });
+  const auto read = read_meter_of_run(options.import, manifest, context);
   if (!read) return tl::unexpected(read.error());
   const MonoTime first =
       manifest.idle_before ? manifest.idle_before->begin : manifest.begin.value_or(manifest.clocks.front().mono);

@@ -127,6 +127,11 @@ Trace record_one(const Reading& reading, const std::string& name, const Drawn& d
     while (updates.next() <= at) shown = updates.take();
     trace.push(Row{mono_ns(from_seconds(at).count()), Nanos{20'000}, {shown}});
   }
+  // A counter that is read seldom is read at the end as well.
+  if (reading.interval_s >= 1 && reading.channel.behaviour == Behaviour::counter) {
+    while (updates.next() <= end) shown = updates.take();
+    trace.push(Row{mono_ns(from_seconds(end).count()), Nanos{20'000}, {shown}});
+  }
   return trace;
 }
 

@@ -2,6 +2,7 @@
 // profile. Prints the tables of docs/results/accuracy.md. usage: accuracy [SEED] [REGIONS]
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -143,39 +144,82 @@ void short_regions(std::uint64_t seed) {
   }
 }
 
+bool has_warning(const Summary& summary, std::string_view code) {
+  return std::any_of(summary.warnings.begin(), summary.warnings.end(),
+                     [&](const Warning& w) { return w.code == code; });
+}
+
+// A load that repeats in the rhythm of a sensor that looks at a quarter of the time: with the power readings alone and
+// with the energy counter beside them.
 void part_time(std::uint64_t seed) {
   std::printf(
-      "\n| A100-like, 1 s windows of a square wave | windows | bias | standard deviation | covered | flagged |\n");
-  std::printf("| --- | --- | --- | --- | --- | --- |\n");
+      "\n| A100-like, 1 s windows of a square wave | windows | bias | standard deviation | covered | phase-locked | "
+      "methods-disagree |\n");
+  std::printf("| --- | --- | --- | --- | --- | --- | --- |\n");
   const auto all = cases();
-  for (const double period : {5.0, 0.2, 0.1}) {
-    for (const bool locked : {false, true}) {
-      Case device = named(all, "a100");
-      device.readings.pop_back();  // the power readings alone
-      Random random(seed + 7);
-      Score score;
-      int flagged = 0, runs = 100;
-      for (int run = 0; run < runs; ++run) {
-        Load load(-5);
-        load.hold(uniform(random, 0, period), 80);
-        while (load.end() < 40) {
-          load.hold(period / 2, 350);
-          load.hold(period / 2, 80);
+  for (const bool counter : {false, true}) {
+    for (const double period : {5.0, 0.2, 0.1}) {
+      for (const bool locked : {false, true}) {
+        Case device = named(all, "a100");
+        if (!counter) device.readings.pop_back();
+        Random random(seed + 7);
+        Score score;
+        int in_step = 0, apart = 0, runs = 100;
+        for (int run = 0; run < runs; ++run) {
+          Load load(-5);
+          load.hold(uniform(random, 0, period), 80);
+          while (load.end() < 40) {
+            load.hold(period / 2, 350);
+            load.hold(period / 2, 80);
+          }
+          const auto traces = record(device, draw(device, random), load, -3, 31, random, Rhythm{locked, 0});
+          std::vector<Region> wanted;
+          for (int i = 0; i < 30; ++i) wanted.push_back(region(fmt::format("step[{}]", i), i, i + 1));
+          const auto summary = analyse(device, traces, wanted, 30);
+          in_step += has_warning(summary, "phase-locked") ? 1 : 0;
+          apart += has_warning(summary, "methods-disagree") ? 1 : 0;
+          for (const auto& r : summary.regions) {
+            const double truth = load.energy(r.t_begin_s + r.duration_s) - load.energy(r.t_begin_s);
+            score.add(*r.energy_j - truth, *r.uncertainty_j, truth);
+          }
         }
-        const auto traces = record(device, draw(device, random), load, -3, 31, random, Rhythm{locked, 0});
-        std::vector<Region> wanted;
-        for (int i = 0; i < 30; ++i) wanted.push_back(region(fmt::format("step[{}]", i), i, i + 1));
-        const auto summary = analyse(device, traces, wanted, 30);
-        for (const auto& w : summary.warnings) flagged += w.code == "phase-locked" ? 1 : 0;
-        for (const auto& r : summary.regions) {
-          const double truth = load.energy(r.t_begin_s + r.duration_s) - load.energy(r.t_begin_s);
-          score.add(*r.energy_j - truth, *r.uncertainty_j, truth);
-        }
+        std::printf("| %s, period %g s, %s | %zu | %+.1f %% | %.1f %% | %.1f %% | %d of %d runs | %d |\n",
+                    counter ? "with the counter" : "power alone", period,
+                    locked ? "sensor exactly in step" : "sensor drifts", score.n, score.bias(), score.spread(),
+                    score.coverage(), in_step, runs, apart);
       }
-      std::printf("| period %g s, %s | %zu | %+.1f %% | %.1f %% | %.1f %% | %d of %d runs |\n", period,
-                  locked ? "sensor exactly in step" : "sensor drifts", score.n, score.bias(), score.spread(),
-                  score.coverage(), flagged, runs);
     }
+  }
+}
+
+// Runs without any lock that are flagged all the same, and runs whose methods agree that are told not to.
+void false_alarms(std::uint64_t seed) {
+  constexpr int kRuns = 500;
+  std::printf(
+      "\n| false alarms in %d runs of random loads | steps of random length: phase-locked | steps of 1.037 s: "
+      "phase-locked | methods-disagree |\n",
+      kRuns);
+  std::printf("| --- | --- | --- | --- |\n");
+  for (const auto& device : cases()) {
+    int locked[2] = {0, 0}, apart = 0;
+    for (const bool steady : {false, true}) {
+      Random random(seed * 31 + std::hash<std::string>{}(device.name) + (steady ? 1 : 0));
+      for (int run = 0; run < kRuns; ++run) {
+        const Load load = random_load(random, -5, 36, device.low_w, device.high_w);
+        const auto traces = record(device, draw(device, random), load, -3, 31, random);
+        std::vector<Region> wanted;
+        for (double t = uniform(random, 0, 1); t < 28;) {
+          const double length = steady ? 1.037 : uniform(random, 0.8, 1.4);
+          wanted.push_back(region(fmt::format("step[{}]", wanted.size()), t, t + length));
+          t += length;
+        }
+        const auto summary = analyse(device, traces, wanted, 30);
+        locked[steady] += has_warning(summary, "phase-locked") ? 1 : 0;
+        apart += has_warning(summary, "methods-disagree") ? 1 : 0;
+      }
+    }
+    std::printf("| %s | %d | %d | %d of %d |\n", device.name.c_str(), locked[0], locked[1], apart, 2 * kRuns);
+    std::fflush(stdout);
   }
 }
 
@@ -190,4 +234,5 @@ int main(int argc, char** argv) {
   every_profile(seed, regions);
   short_regions(seed);
   part_time(seed);
+  false_alarms(seed);
 }

@@ -15,42 +15,14 @@ constexpr double kRounding = 1e-6;
 
 Part both(const Part& a, const Part& b) { return {a.estimate, std::min(a.lower, b.lower), std::max(a.upper, b.upper)}; }
 
-std::optional<double> phase_power(const Domain& domain, const Rows& rows) {
-  double energy = 0, covered = 0;
-  for (const auto row : {kIdleBeforeRow, kIdleAfterRow}) {
-    double length = 0;
-    for (const auto& piece : rows.pieces)
-      if (piece.row == row) length += seconds(Nanos(piece.end - piece.begin));
-    const auto e = energy_of(domain, row, length);
-    if (!e.energy_j || !e.measured) continue;
-    energy += *e.energy_j;
-    covered += e.coverage * length;
-  }
-  return covered > 0 ? std::optional(energy / covered) : std::nullopt;
-}
-
-DeviceEnergy device_energy(const Domain& domain, const DomainEnergy& energy, const Rows& rows, double run_s) {
+DeviceEnergy device_energy(const DomainEnergy& energy, const IdlePower& idle, double run_s) {
   DeviceEnergy out{*energy.energy_j, std::nullopt};
-  if (const auto idle_w = phase_power(domain, rows)) out.idle_j = *idle_w * energy.coverage * run_s;
+  if (idle.known) out.idle_j = idle.power_w * energy.coverage * run_s;
   return out;
 }
 
-class Means {
- public:
-  explicit Means(std::span<const Gauge> gauges) : gauges_(gauges) {}
-  // Over the run: the mean of a gauge, the growth of a counter.
-  [[nodiscard]] std::optional<double> operator()(const std::string& key) const {
-    for (const auto& gauge : gauges_)
-      if (gauge.key == key && kRunRow < gauge.values.size()) return gauge.values[kRunRow];
-    return std::nullopt;
-  }
-
- private:
-  std::span<const Gauge> gauges_;
-};
-
 // By what its processes did, in kernels and in memory.
-void add_process_shares(const std::string& name, const DeviceEnergy& energy, const Means& mean, Sharing sharing,
+void add_process_shares(const std::string& name, const DeviceEnergy& energy, const RunMeans& mean, Sharing sharing,
                         std::vector<Attribution>& out) {
   for (const auto& [method, infix] : {std::pair{"sm_share", ""}, {"memory_activity", "memory_"}}) {
     const auto all = mean(fmt::format("{}/process_{}active_ratio", name, infix));
@@ -72,7 +44,7 @@ void add_process_shares(const std::string& name, const DeviceEnergy& energy, con
   }
 }
 
-void add_slice_share(const GpuInfo& gpu, const std::string& name, const DeviceEnergy& energy, const Means& mean,
+void add_slice_share(const GpuInfo& gpu, const std::string& name, const DeviceEnergy& energy, const RunMeans& mean,
                      std::vector<Attribution>& out) {
   std::map<int, SliceUse> instances;
   bool sizes_known = true;
@@ -105,14 +77,14 @@ void add_slice_share(const GpuInfo& gpu, const std::string& name, const DeviceEn
 }
 
 // All packages together: which of them a process ran on is not recorded.
-void add_cpu_share(std::span<const Domain> domains, std::span<const DomainEnergy> energies, const Means& mean,
-                   const Rows& rows, double run_s, std::vector<Attribution>& out) {
+void add_cpu_share(std::span<const Domain> domains, std::span<const DomainEnergy> energies,
+                   std::span<const IdlePower> idle, const RunMeans& mean, double run_s, std::vector<Attribution>& out) {
   DeviceEnergy sum{0, 0.0};
   std::string name;
   for (std::size_t i = 0; i < domains.size(); ++i) {
     const auto& e = energies[i];
     if (e.scope != Scope::package || !e.measured || !e.energy_j || !domains[i].claims_total) continue;
-    const auto one = device_energy(domains[i], e, rows, run_s);
+    const auto one = device_energy(e, idle[i], run_s);
     sum.total_j += one.total_j;
     sum.idle_j = sum.idle_j && one.idle_j ? std::optional(*sum.idle_j + *one.idle_j) : std::nullopt;
     name = name.empty() ? e.domain : "packages";
@@ -185,18 +157,19 @@ Attribution attribute_slices(const DeviceEnergy& energy, std::span<const SliceUs
 }
 
 std::vector<Attribution> attribute_run(const Node& node, std::span<const Domain> domains,
-                                       std::span<const DomainEnergy> energies, std::span<const Gauge> gauges,
-                                       const Rows& rows, double run_s) {
-  const Means mean(gauges);
+                                       std::span<const DomainEnergy> energies, std::span<const IdlePower> idle,
+                                       std::span<const Gauge> gauges, double run_s) {
+  const RunMeans mean(gauges);
   std::vector<Attribution> out;
   for (const auto& gpu : node.gpus) {
     const auto name = fmt::format("gpu/{}", gpu.index);
     const auto domain =
         std::ranges::find_if(domains, [&](const Domain& d) { return d.scope == Scope::gpu && d.name == name; });
     if (domain == domains.end() || !gpu.visible) continue;
-    const auto& e = energies[static_cast<std::size_t>(domain - domains.begin())];
+    const auto at = static_cast<std::size_t>(domain - domains.begin());
+    const auto& e = energies[at];
     if (!e.energy_j || !e.measured) continue;
-    const auto energy = device_energy(*domain, e, rows, run_s);
+    const auto energy = device_energy(e, idle[at], run_s);
     if (gpu.mig) {
       add_slice_share(gpu, name, energy, mean, out);
     } else if (mean(name + "/foreign_process_count").value_or(0) > 0) {
@@ -205,7 +178,7 @@ std::vector<Attribution> attribute_run(const Node& node, std::span<const Domain>
       add_process_shares(name, energy, mean, Sharing::unknown, out);
     }
   }
-  add_cpu_share(domains, energies, mean, rows, run_s, out);
+  add_cpu_share(domains, energies, idle, mean, run_s, out);
   return out;
 }
 

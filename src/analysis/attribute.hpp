@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/candidate.hpp"
+#include "analysis/combine.hpp"
 #include "analysis/domain.hpp"
 #include "model/node.hpp"
 #include "model/summary.hpp"
@@ -51,9 +52,11 @@ struct SliceUse {
 [[nodiscard]] Attribution attribute_slices(const DeviceEnergy& energy, std::span<const SliceUse> slices);
 
 // All attributions of one node over the run: a GPU on which other processes were seen, whose processes cannot be told,
-// or that is cut into slices; and the processor packages by CPU time. `energies` belong to `domains`.
+// or that is cut into slices; and the processor packages by CPU time. `energies` and `idle`
+// belong to `domains`.
 [[nodiscard]] std::vector<Attribution> attribute_run(const Node& node, std::span<const Domain> domains,
                                                      std::span<const DomainEnergy> energies,
-                                                     std::span<const Gauge> gauges, const Rows& rows, double run_s);
+                                                     std::span<const IdlePower> idle, std::span<const Gauge> gauges,
+                                                     double run_s);
 
 }  // namespace ergometer

@@ -14,7 +14,8 @@ namespace {
 constexpr std::size_t kFewestUpdates = 20;
 constexpr double kStillShare = 0.2;  // so many equal readings show that a channel is read faster than it moves
 constexpr double kFewestExplained = 0.5;
-constexpr std::size_t kParts = 20;  // stretches of time that are left out in turn for the intervals
+constexpr double kWholeTime = 0.98;  // of the reference, covered by readings
+constexpr std::size_t kParts = 20;   // stretches of time that are left out in turn for the intervals
 
 // Running integral of the reference.
 class Integral {
@@ -90,6 +91,7 @@ std::vector<Update> to_steps(const std::vector<Update>& readings) {
 // Least squares of level = low + slope * reference.
 struct Line {
   double low = 0, slope = 0, residual = std::numeric_limits<double>::infinity(), total = 0;
+  double mean_x = 0, mean_y = 0;
 };
 
 struct Sums {
@@ -100,9 +102,9 @@ struct Sums {
   void take(const Sums& o) { n -= o.n, x -= o.x, y -= o.y, xx -= o.xx, xy -= o.xy, yy -= o.yy; }
   [[nodiscard]] Line line() const {
     const double sxx = xx - x * x / n, sxy = xy - x * y / n, syy = yy - y * y / n;
-    if (n <= 0 || sxx <= 0) return {0, 0, std::numeric_limits<double>::infinity(), syy};
+    if (n <= 0 || sxx <= 0) return {0, 0, std::numeric_limits<double>::infinity(), syy, 0, 0};
     const double slope = sxy / sxx;
-    return {(y - slope * x) / n, slope, std::max(0.0, syy - slope * sxy), syy};
+    return {(y - slope * x) / n, slope, std::max(0.0, syy - slope * sxy), syy, x / n, y / n};
   }
 };
 
@@ -124,7 +126,7 @@ struct Fit {
 };
 
 // The smallest residual over a grid, then over finer ones around the best. A counter has no window.
-Fit best_fit(const Integral& truth, const std::vector<Update>& updates, bool counter) {
+Fit best_fit(const Integral& truth, const std::vector<Update>& updates, bool counter, bool same_power) {
   Fit best;
   const auto consider = [&](double window_ns, double delay_ns) {
     const Line line = sums_of(truth, updates, window_ns, delay_ns).line();
@@ -139,9 +141,14 @@ Fit best_fit(const Integral& truth, const std::vector<Update>& updates, bool cou
   for (double step = 5 * kMs; step > 0.2 * kMs; step /= 2) {
     const Fit centre = best;
     for (int i = -2; i <= 2; ++i)
-      for (int j = -2; j <= 2; ++j)
-        consider(counter ? 0 : std::max(0.0, centre.window_ns * (1 + 0.1 * i * step / (5 * kMs)) + i * step * 0.5),
-                 centre.delay_ns + j * step);
+      for (int j = -2; j <= 2; ++j) {
+        const double window =
+            counter ? 0 : std::max(0.0, centre.window_ns * (1 + 0.1 * i * step / (5 * kMs)) + i * step * 0.5);
+        // A meter shows the very power that is read: then the mean moment of what is averaged is known best. A load's
+        // power follows its switch with a rise of its own, which this search would take for a shorter window.
+        const double along = same_power ? 0.5 * (window - centre.window_ns) : 0;
+        consider(window, centre.delay_ns - along + j * step);
+      }
   }
   return best;
 }
@@ -167,8 +174,35 @@ double half_width_of(const Integral& truth, const std::vector<Update>& updates, 
   return 2e9;
 }
 
+// The updates that a small error of their time does not change; nothing where the reference is hardly ever level.
+std::optional<std::vector<Update>> level_updates(const Integral& truth, const std::vector<Update>& updates,
+                                                 const Fit& fit) {
+  constexpr double kMargin = 5e7, kLevel = 0.02;
+  constexpr std::size_t kFewest = 12;
+  std::vector<Update> out;
+  const auto range_of = [&](const std::vector<Update>& of) {
+    double low = std::numeric_limits<double>::infinity(), high = -low;
+    for (const auto& u : of) {
+      const double x = shown(truth, u, fit.window_ns, fit.delay_ns);
+      low = std::min(low, x);
+      high = std::max(high, x);
+    }
+    return high - low;
+  };
+  const double whole = range_of(updates);
+  for (const auto& u : updates) {
+    const double early = shown(truth, u, fit.window_ns, fit.delay_ns + kMargin);
+    const double late = shown(truth, u, fit.window_ns, fit.delay_ns - kMargin);
+    const double now = shown(truth, u, fit.window_ns, fit.delay_ns);
+    if (std::max(std::abs(early - now), std::abs(late - now)) < kLevel * whole) out.push_back(u);
+  }
+  return out.size() >= kFewest && range_of(out) > 0.5 * whole ? std::optional(std::move(out)) : std::nullopt;
+}
+
 // Jackknife over stretches of time: neighbours err together, so single readings would promise too much.
-std::array<Estimate, 2> gain_and_offset(const Integral& truth, const std::vector<Update>& updates, const Fit& fit) {
+std::array<Estimate, 2> gain_and_offset(const Integral& truth, const std::vector<Update>& all_updates, const Fit& fit) {
+  const auto level = level_updates(truth, all_updates, fit);
+  const auto& updates = level ? *level : all_updates;
   std::array<Sums, kParts> parts;
   Sums all;
   for (std::size_t i = 0; i < updates.size(); ++i) {
@@ -176,7 +210,12 @@ std::array<Estimate, 2> gain_and_offset(const Integral& truth, const std::vector
     parts[i * kParts / updates.size()].add(updates[i].weight, x, updates[i].level);
     all.add(updates[i].weight, x, updates[i].level);
   }
-  const auto invert = [](const Line& line) { return std::array{1 / line.slope, -line.low / line.slope}; };
+  // On level stretches the readings scatter around the line. Elsewhere it is the moment that a reading shows which is
+  // uncertain, so an error of the reference: then the reference is fitted by the reading.
+  const auto invert = [&](const Line& line) {
+    const double gain = level ? 1 / line.slope : (1 - line.residual / line.total) / line.slope;
+    return std::array{gain, line.mean_x - gain * line.mean_y};
+  };
   const auto whole = invert(all.line());
   std::array<double, 2> squares{};
   for (const auto& part : parts) {
@@ -189,6 +228,61 @@ std::array<Estimate, 2> gain_and_offset(const Integral& truth, const std::vector
   const double factor = (kParts - 1.0) / kParts;
   return {Estimate{whole[0], kT * std::sqrt(factor * squares[0])},
           Estimate{whole[1], kT * std::sqrt(factor * squares[1])}};
+}
+
+bool inside_gap(const Reference& reference, const Update& u) {
+  constexpr double kMargin = 1e9;  // an averaging window of a second looks back so far
+  return std::ranges::any_of(reference.gaps, [&](const auto& gap) {
+    return u.to_ns > static_cast<double>(gap.first) && u.from_ns < static_cast<double>(gap.second) + kMargin;
+  });
+}
+
+// Updates that the reference can tell something about.
+void keep_known(std::vector<Update>& updates, const Reference& reference) {
+  const auto first = static_cast<double>(reference.t_ns.front()), last = static_cast<double>(reference.t_ns.back());
+  std::erase_if(updates,
+                [&](const Update& u) { return u.from_ns < first || u.to_ns > last || inside_gap(reference, u); });
+}
+
+std::vector<Update> updates_of(const Trace& trace, std::size_t index) {
+  const Series series(trace, index, false);
+  auto updates = find_updates(series, trace.info.own_time);
+  return trace.info.channels[index].behaviour == Behaviour::counter ? to_steps(updates) : updates;
+}
+
+// The shift of the reference, in steps of 10 ms from 0 outwards, with which the readings go along best.
+std::optional<double> coarse_shift_ns(std::vector<Update> updates, const Reference& meter, double most_s,
+                                      bool counter) {
+  constexpr std::size_t kEnough = 400;
+  constexpr double kStep = 1e7;
+  constexpr double kBetter = 0.1;  // of two that are nearly as good, as with a periodic load, the nearer one
+  if (const std::size_t stride = updates.size() / kEnough + 1; stride > 1) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < updates.size(); i += stride) updates[kept++] = updates[i];
+    updates.resize(kept);
+  }
+  const Integral truth(meter);
+  double best = kFewestExplained;
+  std::optional<double> shift;
+  const auto windows = counter ? std::vector<double>{0} : std::vector<double>{0, 25e6, 1e8, 5e8, 1e9};
+  const auto steps = static_cast<int>(most_s * kNsPerS / kStep);
+  for (int k = 0; k <= 2 * steps; ++k) {
+    const double by = kStep * (k % 2 ? (k + 1) / 2 : -k / 2);
+    auto known = updates;
+    for (auto& u : known) u.from_ns -= by, u.to_ns -= by;
+    keep_known(known, meter);
+    if (known.size() < kFewestUpdates) continue;
+    for (const double window : windows) {
+      const Line line = sums_of(truth, known, window, 0).line();
+      if (line.total <= 0 || line.slope <= 0) continue;
+      const double explained = 1 - line.residual / line.total;
+      if (1 - explained < (1 - best) * (1 - kBetter)) {
+        best = explained;
+        shift = by;
+      }
+    }
+  }
+  return shift;
 }
 
 void find_period(const Series& series, const std::vector<Update>& updates, bool own_time, ChannelCalibration& out) {
@@ -253,13 +347,10 @@ ChannelCalibration calibrate_channel(const Trace& trace, std::size_t index, cons
   if (all.covered_s > 0) out.energy_j = all.amount;
 
   if (counter) updates = to_steps(updates);
-  std::erase_if(updates, [&](const Update& u) {
-    return u.from_ns < static_cast<double>(reference.t_ns.front()) ||
-           u.to_ns > static_cast<double>(reference.t_ns.back());
-  });
+  keep_known(updates, reference);
   if (updates.size() < kFewestUpdates) return out;
   const Integral truth(reference);
-  const Fit fit = best_fit(truth, updates, counter);
+  const Fit fit = best_fit(truth, updates, counter, reference.in_watts);
   if (fit.line.total <= 0 || fit.line.slope <= 0) return out;
   out.explained = 1 - fit.line.residual / fit.line.total;
   if (out.explained < kFewestExplained) return out;
@@ -271,10 +362,55 @@ ChannelCalibration calibrate_channel(const Trace& trace, std::size_t index, cons
     const auto [gain, offset] = gain_and_offset(truth, updates, fit);
     out.gain = gain;
     out.offset_w = offset;
+    // The energies of the whole time agree, also where the sensor looks at moments that are not the load's usual ones.
+    const auto first = reference.t_ns.front(), last = reference.t_ns.back();
+    const auto later = static_cast<std::int64_t>(fit.delay_ns + 0.5 * fit.window_ns);
+    const Share same = curve.between(first + later, last + later, hint = 0);
+    if (reference.gaps.empty() && same.covered_s > kWholeTime * seconds(Nanos(last - first))) {
+      const double mean_w =
+          (truth.at(static_cast<double>(last)) - truth.at(static_cast<double>(first))) / seconds(Nanos(last - first));
+      out.offset_w->value = mean_w - gain.value * same.amount / same.covered_s;
+    }
   } else {
     out.low_w = fit.line.low;
     out.high_w = fit.line.low + fit.line.slope;
   }
+  return out;
+}
+
+Reference reference_of(const std::vector<Row>& rows) {
+  Reference out;
+  out.in_watts = true;
+  std::vector<double> distances;
+  for (std::size_t i = 1; i < rows.size(); ++i) distances.push_back(seconds(rows[i].t - rows[i - 1].t));
+  if (distances.empty()) return out;
+  const double limit_s = 5 * quantile(distances, 0.5);
+  for (const auto& row : rows) {
+    const std::int64_t t = to_ns(row.t);
+    if (row.values.empty() || !row.values[0] || (!out.t_ns.empty() && t <= out.t_ns.back())) continue;
+    if (!out.t_ns.empty() && static_cast<double>(t - out.t_ns.back()) > limit_s * kNsPerS)
+      out.gaps.emplace_back(out.t_ns.back(), t);
+    out.t_ns.push_back(t);
+    out.values.push_back(*row.values[0]);
+  }
+  return out;
+}
+
+MeterCalibration calibrate_against_meter(const Trace& trace, std::size_t index, const Reference& meter, double most_s) {
+  MeterCalibration out;
+  if (meter.t_ns.size() < 2) return out;
+  const bool counter = trace.info.channels[index].behaviour == Behaviour::counter;
+  const auto shift = coarse_shift_ns(updates_of(trace, index), meter, most_s, counter);
+  if (!shift) return out;
+  // The fine search begins 20 ms before it and looks for later readings.
+  const auto by = static_cast<std::int64_t>(*shift);
+  Reference moved = meter;
+  for (auto& t : moved.t_ns) t += by;
+  for (auto& gap : moved.gaps) gap.first += by, gap.second += by;
+  out.channel = calibrate_channel(trace, index, moved);
+  if (out.channel.delay_s && out.channel.gain)
+    out.later_s =
+        Estimate{out.channel.delay_s->value + static_cast<double>(by) / kNsPerS, out.channel.delay_s->uncertainty};
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/arithmetic.hpp"
@@ -19,7 +20,8 @@ struct Reference {
   std::vector<std::int64_t> t_ns;  // monotonic, not falling
   std::vector<double> values;
   bool in_watts = false;
-  void step(std::int64_t at_ns, double value);  // from here on `value`
+  std::vector<std::pair<std::int64_t, std::int64_t>> gaps;  // where nothing is known; ascending
+  void step(std::int64_t at_ns, double value);              // from here on `value`
 };
 
 struct ChannelCalibration {
@@ -41,5 +43,20 @@ struct ChannelCalibration {
 // Column `index` of `trace` (a power gauge or an energy counter) against `reference`. What the readings cannot tell
 // stays unset: no load in them, too few updates, a fit that explains less than half.
 [[nodiscard]] ChannelCalibration calibrate_channel(const Trace& trace, std::size_t index, const Reference& reference);
+
+// A power meter's readings as a reference: a distance above 5 times the usual one, or a missing value, is a gap.
+[[nodiscard]] Reference reference_of(const std::vector<Row>& rows);
+
+struct MeterCalibration {
+  ChannelCalibration channel;
+  // What the meter says of a moment of its own clock, the channel shows so much later: what the clocks are apart and
+  // the channel's delay. Unset if the two do not go together within the search.
+  std::optional<Estimate> later_s;
+};
+
+// The same against a meter whose clock may be off by up to `most_s`. Only a load that changes tells: without one
+// nothing is set.
+[[nodiscard]] MeterCalibration calibrate_against_meter(const Trace& trace, std::size_t index, const Reference& meter,
+                                                       double most_s);
 
 }  // namespace ergometer

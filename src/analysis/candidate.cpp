@@ -71,16 +71,6 @@ std::vector<Share> share_out(const Curve& curve, const Series& series, const Row
   return shares;
 }
 
-// True power = gain x reading + offset.
-void calibrate(const Channel& channel, Share& share) {
-  const double gain = channel.gain.value_or(1.0), offset_w = channel.offset_w.value_or(0.0);
-  if (gain == 1.0 && offset_w == 0.0) return;
-  share.amount = gain * share.amount + offset_w * share.covered_s;
-  share.variance *= gain * gain;
-  share.bridged *= gain;
-  if (share.highest) share.highest = gain * *share.highest + offset_w;
-}
-
 // Regions of one name that begin at about the same point between two readings, each time: what the device does not look
 // at is then the same part of each of them. The mean of the phases' directions tells.
 std::vector<std::string> find_locked(const Series& series, const Rows& rows) {
@@ -117,6 +107,7 @@ Outline outline_of(const Curve& curve, const Series& series) {
     outline.t.push_back(series.t()[i]);
     outline.energy_j.push_back(p.amount);
     outline.covered_s.push_back(static_cast<double>(p.covered_ns) / 1e9);
+    outline.level_w.push_back(curve.level(i));
     if (i + 1 == n) break;
   }
   return outline;
@@ -139,11 +130,31 @@ std::string_view first_number(std::string_view domain) {
   return domain.substr(begin, end == std::string_view::npos ? end : end - begin);
 }
 
+// What a tool gets that averages the readings as they come.
+std::optional<double> plain_mean(const Series& series, const Piece& run) {
+  double sum = 0;
+  std::size_t n = 0;
+  const auto t = series.t();
+  for (auto i = static_cast<std::size_t>(std::lower_bound(t.begin(), t.end(), run.begin) - t.begin());
+       i < series.size() && t[i] <= run.end; ++i, ++n)
+    sum += series.values()[i];
+  return n > 0 ? std::optional(sum / static_cast<double>(n)) : std::nullopt;
+}
+
 const Piece& run_piece(const Rows& rows) {
   return *std::find_if(rows.pieces.begin(), rows.pieces.end(), [](const Piece& p) { return p.row == kRunRow; });
 }
 
 }  // namespace
+
+void calibrate(const Channel& channel, Share& share) {
+  const double gain = channel.gain.value_or(1.0), offset_w = channel.offset_w.value_or(0.0);
+  if (gain == 1.0 && offset_w == 0.0) return;
+  share.amount = gain * share.amount + offset_w * share.covered_s;
+  share.variance *= gain * gain;
+  share.bridged *= gain;
+  if (share.highest) share.highest = gain * *share.highest + offset_w;
+}
 
 Share Outline::between(std::int64_t from, std::int64_t to) const {
   Share share;
@@ -190,10 +201,13 @@ Candidate make_candidate(const Trace& trace, std::size_t column, const Rows& row
   Candidate c;
   c.channel = trace.info.channels[column];
   c.sensor = trace.info.name;
+  c.interface = trace.info.interface;
   const bool gauge = c.channel.behaviour == Behaviour::gauge;
   const Series series(trace, column, false);
   const Curve curve = curve_of(trace, c.channel, series, true);
   c.blind_ns = curve.blind_ns();
+  c.reading = curve.options();
+  c.lag_ns = curve.lag_ns();
   c.resolves_ns = gauge ? std::max(series.usual_ns(), c.channel.window.value_or(Nanos{0}).count()) : curve.period_ns();
   c.shares = share_out(curve, series, rows);
   for (auto& share : c.shares) calibrate(c.channel, share);
@@ -212,7 +226,8 @@ Candidate make_candidate(const Trace& trace, std::size_t column, const Rows& row
   if (c.last_power_w) *c.last_power_w = c.channel.gain.value_or(1) * *c.last_power_w + c.channel.offset_w.value_or(0);
   if (gauge && seen_share(c.channel, series) < 1) c.locked = find_locked(series, rows);
   find_gaps(c, run_piece(rows));
-  if (gauge && c.channel.measured) c.outline = outline_of(curve, series);
+  if (gauge) c.plain_mean_w = plain_mean(series, run_piece(rows));
+  if (c.channel.measured) c.outline = outline_of(curve, series);
   return c;
 }
 

@@ -53,23 +53,18 @@ Estimate ratio(const Estimate& a, const Estimate& b) {
 
 std::optional<Estimate> net_energy(const std::vector<DomainEnergy>& energies, const std::vector<IdlePower>& idle,
                                    double duration_s) {
-  Estimate out;
-  double variance = 0;
-  bool any = false;
+  // What the same devices would have drawn idling, with the same gain and offset.
+  std::vector<DomainEnergy> idling = energies;
   for (std::size_t i = 0; i < energies.size(); ++i) {
-    const auto& e = energies[i];
-    if (!counts(e)) continue;
+    if (!counts(energies[i])) continue;
     if (!idle[i].known) return std::nullopt;
-    const double net = *e.energy_j - idle[i].power_w * duration_s;
-    out.value += net;
-    // The offset is in both and cancels.
-    variance += square(e.parts.random_j) + square(e.parts.hidden_j) + square(idle[i].random_w * duration_s) +
-                square(share_of(e.parts.gain_j, *e.energy_j) * net);
-    any = true;
+    auto& e = idling[i];
+    e.energy_j = idle[i].power_w * duration_s;
+    e.parts.random_j = idle[i].random_w * duration_s;
+    e.parts.hidden_j = 0;
+    e.parts.gain_j = share_of(energies[i].parts.gain_j, *energies[i].energy_j) * *e.energy_j;
   }
-  if (!any) return std::nullopt;
-  out.uncertainty = std::sqrt(variance);
-  return out;
+  return difference(energies, duration_s, idling, duration_s);
 }
 
 std::vector<PooledRegions> pool_short(const Rows& rows, const std::vector<RegionEnergy>& regions,

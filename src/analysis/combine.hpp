@@ -28,7 +28,7 @@ namespace ergometer {
 // Mean power of one domain in the idle phases.
 struct IdlePower {
   double power_w = 0;
-  double random_w = 0;  // 95 % half-width, without what the device gets wrong throughout
+  double random_w = 0;  // 95 % half-width with drift, without what the device gets wrong throughout
   bool known = false;
 };
 

@@ -73,6 +73,11 @@ class Curve {
   [[nodiscard]] std::optional<std::pair<double, double>> range() const;
   // The shortest interval of whose load a reading says something.
   [[nodiscard]] std::int64_t blind_ns() const;
+  // How the device reads, the period of a counter as observed; from a moment to the middle of what shows it.
+  [[nodiscard]] const CurveOptions& options() const { return options_; }
+  [[nodiscard]] std::int64_t lag_ns() const { return lag_ns_; }
+  // Of reading i.
+  [[nodiscard]] double level(std::size_t i) const { return levels_[i]; }
   // Update period: declared, or of a counter observed; 0 if unknown.
   [[nodiscard]] std::int64_t period_ns() const { return options_.period_ns; }
   // Running integral and covered time (ns), from an arbitrary zero.

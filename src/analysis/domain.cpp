@@ -6,6 +6,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "analysis/anchor.hpp"
 #include "analysis/arithmetic.hpp"
 
 namespace ergometer {
@@ -25,6 +26,7 @@ struct Answer {
   const Candidate* candidate = nullptr;
   Domain::Grade grade = Domain::trusted;
   double energy_j = 0, coverage = 0, variance = 0, filled_j = 0;
+  double excess_j = 0;  // part of the variance: what the domain's counter says against it
   UncertaintyParts parts;
   Share share;
 };
@@ -72,7 +74,8 @@ void fill_holes(Domain& domain, const Rows& rows) {
   const Candidate* source = nullptr;
   for (std::size_t i = 0; i < domain.candidates.size(); ++i) {
     const Candidate& c = domain.candidates[i];
-    if (c.outline.t.size() < 2 || domain.grades[i] > Domain::duplicate) continue;
+    if (c.channel.behaviour != Behaviour::gauge || c.outline.t.size() < 2 || domain.grades[i] > Domain::duplicate)
+      continue;
     if (!source || c.channel.method < source->channel.method) source = &c;
   }
   if (!source) return;
@@ -91,9 +94,48 @@ void fill_holes(Domain& domain, const Rows& rows) {
   }
 }
 
+// Counters that are read seldom take the shape between their readings from the closest power channel.
+void anchor_counters(Domain& domain, const Rows& rows) {
+  for (std::size_t i = 0; i < domain.candidates.size(); ++i) {
+    Candidate& counter = domain.candidates[i];
+    if (domain.grades[i] != Domain::trusted || counter.channel.behaviour != Behaviour::counter) continue;
+    const Candidate* shape = nullptr;
+    for (std::size_t k = 0; k < domain.candidates.size(); ++k) {
+      const Candidate& gauge = domain.candidates[k];
+      if (domain.grades[k] != Domain::trusted || !can_anchor(counter, gauge)) continue;
+      if (!shape || gauge.blind_ns < shape->blind_ns) shape = &gauge;
+    }
+    if (shape) anchor(counter, *shape, rows);
+  }
+}
+
+// A power channel that misses time cannot see by itself that it always looks at the same moments of a load: its
+// readings are steady and promise much. The counter of the same shunts tells.
+void find_contradictions(Domain& domain) {
+  for (std::size_t i = 0; i < domain.candidates.size(); ++i) {
+    const Candidate& counter = domain.candidates[i];
+    const Share& truth = counter.shares[kRunRow];
+    if (domain.grades[i] != Domain::trusted || counter.channel.behaviour != Behaviour::counter || truth.amount <= 0)
+      continue;
+    for (auto& gauge : domain.candidates) {
+      const Share& share = gauge.shares[kRunRow];
+      if (gauge.channel.behaviour != Behaviour::gauge || !gauge.channel.measured || share.covered_s <= 0) continue;
+      if (std::abs(share.covered_s - truth.covered_s) > kSameCoverage * truth.covered_s) continue;
+      const double apart = std::abs(share.amount - truth.amount) / truth.amount;
+      const double allowed = std::sqrt(share.variance + truth.variance) / truth.amount;
+      if (apart > allowed) gauge.contradicted = apart;
+      if (gauge.channel.in_total && can_anchor(counter, gauge))
+        gauge.contradicted = std::max(gauge.contradicted, contradiction(counter, gauge));
+    }
+  }
+}
+
 std::optional<Answer> answer_of(const Domain& domain, std::size_t i, std::uint32_t row, double duration_s) {
   const Candidate& c = domain.candidates[i];
-  Answer a{&c, domain.grades[i], 0, 0, 0, 0, {}, c.shares[row]};
+  Answer a;
+  a.candidate = &c;
+  a.grade = domain.grades[i];
+  a.share = c.shares[row];
   Share total = a.share;
   if (!c.fills.empty()) {
     a.filled_j = c.fills[row].amount;
@@ -105,6 +147,8 @@ std::optional<Answer> answer_of(const Domain& domain, std::size_t i, std::uint32
   a.share.covered_s = total.covered_s;
   a.parts = {std::sqrt(total.variance), hidden_j(domain, total), gain_share(c.channel) * total.amount,
              c.channel.offset_tolerance_w.value_or(0.0) * total.covered_s};
+  a.excess_j = c.contradicted * total.amount;
+  a.parts.hidden_j = std::hypot(a.parts.hidden_j, a.excess_j);
   a.variance = total.variance + square(a.parts.hidden_j) + square(a.parts.gain_j) + square(a.parts.offset_j);
   return a;
 }
@@ -117,7 +161,7 @@ void widen_stale_counters(std::vector<Answer>& answers) {
     if (a.candidate->channel.measured && a.share.covered_s > 0)
       power_w = std::max(power_w, a.energy_j / a.share.covered_s);
   for (auto& a : answers) {
-    if (a.candidate->channel.behaviour != Behaviour::counter) continue;
+    if (a.candidate->channel.behaviour != Behaviour::counter || a.candidate->anchored) continue;
     const double hidden_j = power_w * static_cast<double>(a.candidate->resolves_ns) / 1e9;
     const double missing = 2 * hidden_j * hidden_j - a.variance;
     if (missing <= 0) continue;
@@ -209,6 +253,8 @@ void judge(Domain& domain, const Rows& rows) {
   }
   find_range(domain);
   fill_holes(domain, rows);
+  anchor_counters(domain, rows);
+  find_contradictions(domain);
 }
 
 DomainEnergy energy_of(const Domain& domain, std::uint32_t row, double duration_s, double single,
@@ -255,8 +301,9 @@ DomainEnergy energy_of(const Domain& domain, std::uint32_t row, double duration_
   }
   for (const auto& a : answers)
     if (&a != &best)
-      out.alternatives.push_back(
-          {*a.candidate->channel.method, a.energy_j, std::sqrt(a.variance), a.energy_j - best.energy_j});
+      out.alternatives.push_back({*a.candidate->channel.method, a.energy_j,
+                                  std::sqrt(std::max(0.0, a.variance - square(a.excess_j))),
+                                  a.energy_j - best.energy_j});
   if (low_confidence && (single * duration_s * 1e9 < static_cast<double>(c.resolves_ns) ||
                          (out.measured && *out.uncertainty_j > 0.5 * best.energy_j && best.energy_j > 0)))
     *low_confidence = true;

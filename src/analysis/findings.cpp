@@ -9,7 +9,7 @@
 namespace ergometer {
 namespace {
 
-constexpr double kDisagree = 0.05;  // share by which two methods of one domain may differ, besides their uncertainty
+constexpr double kDisagree = 0.05;   // share by which two methods of one domain may differ, besides their uncertainty
 constexpr double kResolutions = 20;  // so many periods or windows make two methods comparable
 
 std::string plural(std::size_t n, const char* one) { return fmt::format("{} {}{}", n, one, n == 1 ? "" : "s"); }
@@ -62,7 +62,15 @@ void find_domain_findings(const Domain& domain, const DomainEnergy& energy, std:
              static_cast<double>(c.resolves_ns) / 1e9 * kResolutions > c.shares[kRunRow].covered_s;
     });
   };
+  // What covers less of the run has less energy.
+  const auto covered_s = [&](Method method) {
+    double most = 0;
+    for (const auto& c : domain.candidates)
+      if (*c.channel.method == method) most = std::max(most, c.shares[kRunRow].covered_s);
+    return most;
+  };
   for (const auto& other : energy.alternatives) {
+    if (covered_s(other.method) < kFullCoverage * covered_s(energy.method)) continue;
     if (!other.energy_j || other.method == Method::model || energy.coverage < kFullCoverage) continue;
     // In a run of a few of its periods a slow channel is late by design, not wrong.
     if (too_slow(other.method) || too_slow(energy.method)) continue;

@@ -8,7 +8,9 @@
 #include <mutex>
 #include <tuple>
 
+#include "analysis/account.hpp"
 #include "analysis/attribute.hpp"
+#include "analysis/baseline.hpp"
 #include "analysis/combine.hpp"
 #include "analysis/findings.hpp"
 #include "analysis/region_metrics.hpp"
@@ -29,6 +31,7 @@ struct NodeState {
   // Sum over the node's domains in the total, if each of them had readings in an idle phase.
   std::optional<double> idle_power_w;
   std::vector<IdlePower> idle;  // one a domain
+  ShortcutRates rates;
 };
 
 std::vector<Domain> group_domains(std::vector<Candidate> candidates, const Rows& rows) {
@@ -45,32 +48,6 @@ std::vector<Domain> group_domains(std::vector<Candidate> candidates, const Rows&
     domains.push_back(std::move(domain));
   }
   return domains;
-}
-
-double phase_seconds(const Rows& rows, std::uint32_t row) {
-  double sum = 0;
-  for (const auto& piece : rows.pieces)
-    if (piece.row == row) sum += seconds(Nanos(piece.end - piece.begin));
-  return sum;
-}
-
-// Of each domain, over the idle phases.
-std::vector<IdlePower> idle_powers(const NodeState& node) {
-  const double before_s = phase_seconds(node.rows, kIdleBeforeRow), after_s = phase_seconds(node.rows, kIdleAfterRow);
-  std::vector<IdlePower> out;
-  for (const auto& domain : node.domains) {
-    double energy = 0, covered = 0, variance = 0;
-    for (const auto& [row, length] : {std::pair{kIdleBeforeRow, before_s}, std::pair{kIdleAfterRow, after_s}}) {
-      const auto e = energy_of(domain, row, length);
-      if (!e.energy_j || !e.mean_power_w || !e.measured) continue;
-      energy += *e.energy_j;
-      covered += e.coverage * length;
-      variance += e.parts.random_j * e.parts.random_j + e.parts.hidden_j * e.parts.hidden_j;
-    }
-    out.emplace_back();
-    if (covered > 0) out.back() = {energy / covered, std::sqrt(variance) / covered, true};
-  }
-  return out;
 }
 
 std::optional<double> idle_sum(const std::vector<DomainEnergy>& run, const std::vector<IdlePower>& idle) {
@@ -129,15 +106,21 @@ void Summariser::State::settle_node(NodeState& node, double run_s) {
     out.domains.push_back(energy_of(domain, kRunRow, run_s));
     find_domain_findings(domain, out.domains.back(), summary.warnings);
   }
-  node.idle = idle_powers(node);
+  auto baselines = measure_baselines(node.node, node.domains, node.rows, node.gauges);
+  node.idle = std::move(baselines.idle);
+  out.baselines = std::move(baselines.told);
+  find_drift(out.baselines, summary.warnings);
   node.idle_power_w = idle_sum(out.domains, node.idle);
   if (const auto net = net_energy(out.domains, node.idle, run_s)) net_variance += net->uncertainty * net->uncertainty;
   out.idle_power_w = node.idle_power_w;
   out.machine_energy_j = machine_energy(node.domains, out.domains);
-  out.unexplained_j = unexplained(out.name, node.domains, out.domains, summary.warnings);
+  const auto rest = unexplained(out.name, node.domains, out.domains, summary.warnings);
+  if (rest) out.unexplained_j = rest->value;
   find_event_findings(out.name, node.events, summary.warnings);
   find_absences(node.node, node.domains, manifest, summary.warnings);
-  out.attributions = attribute_run(node.node, node.domains, out.domains, node.gauges, node.rows, run_s);
+  out.attributions = attribute_run(node.node, node.domains, out.domains, node.idle, node.gauges, run_s);
+  out.account = account_of(node.node, node.domains, out.domains, node.idle, node.gauges, rest, run_s);
+  node.rates = shortcut_rates(*out.account, out.domains);
   add_total(run_total, total_of(node.domains, out.domains));
   summary.nodes.push_back(std::move(out));
 }
@@ -162,6 +145,7 @@ void Summariser::State::add_node_regions(NodeState& node, MonoTime run_begin) {
       out.net_energy_j = *out.energy_j - *node.idle_power_w * out.duration_s;
       if (const auto net = net_energy(out.domains, node.idle, out.duration_s)) out.net_uncertainty_j = net->uncertainty;
     }
+    if (out.energy_j) out.shortcuts = node.rates.over(out.duration_s);
     add_metrics(node.rows, line, node.gauges, out);
     regions.push_back(std::move(out));
   }
@@ -182,7 +166,9 @@ void Summariser::State::finish_run() {
   run.valid = manifest.state == "complete" && run.energy_j.has_value();
   double idle_w = 0;
   bool idle_known = !nodes.empty();
+  ShortcutRates rates{0.0, 0.0};
   for (const auto& [name, node] : nodes) {
+    rates.add(node.rates);
     idle_known &= node.idle_power_w.has_value();
     idle_w += node.idle_power_w.value_or(0);
   }
@@ -190,6 +176,7 @@ void Summariser::State::finish_run() {
     run.net_energy_j = *run.energy_j - idle_w * *run.duration_s;
     run.net_uncertainty_j = std::sqrt(net_variance);
   }
+  if (run.energy_j && run.duration_s) run.shortcuts = rates.over(*run.duration_s);
   if (manifest.overhead) {
     summary.overhead_cpu_s = manifest.overhead->cpu_s;
     if (run.duration_s && *run.duration_s > 0) summary.overhead_cpu_share = manifest.overhead->cpu_s / *run.duration_s;

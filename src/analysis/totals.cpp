@@ -191,27 +191,35 @@ std::optional<double> machine_energy(const std::vector<Domain>& domains, const s
   return hidden ? sum : std::nullopt;
 }
 
-std::optional<double> unexplained(const std::string& node, const std::vector<Domain>& domains,
-                                  const std::vector<DomainEnergy>& energies, std::vector<Warning>& warnings) {
-  const DomainEnergy* meter = nullptr;
+bool is_part(const Domain& domain, const DomainEnergy& energy) {
+  if (!energy.energy_j || !energy.measured || energy.scope == Scope::node) return false;
+  return energy.in_total || (domain.scope == Scope::gpu && !domain.visible);
+}
+
+const DomainEnergy* node_meter(const std::vector<Domain>& domains, const std::vector<DomainEnergy>& energies) {
+  for (std::size_t i = 0; i < energies.size(); ++i) {
+    const auto& e = energies[i];
+    if (e.scope == Scope::node && e.energy_j && e.measured && domains[i].claims_total)
+      return e.coverage < 0.99 ? nullptr : &e;
+  }
+  return nullptr;
+}
+
+std::optional<Estimate> unexplained(const std::string& node, const std::vector<Domain>& domains,
+                                    const std::vector<DomainEnergy>& energies, std::vector<Warning>& warnings) {
+  const DomainEnergy* meter = node_meter(domains, energies);
   double parts = 0, variance = 0;
   bool any = false;
   for (std::size_t i = 0; i < energies.size(); ++i) {
-    const auto& e = energies[i];
-    if (!e.energy_j || !e.measured) continue;
-    if (e.scope == Scope::node) {
-      if (!meter && domains[i].claims_total) meter = &e;
-      continue;
-    }
-    if (!e.in_total && (domains[i].scope != Scope::gpu || domains[i].visible)) continue;
+    if (!is_part(domains[i], energies[i])) continue;
     any = true;
-    parts += *e.energy_j;
-    variance += std::pow(e.uncertainty_j.value_or(0), 2);
+    parts += *energies[i].energy_j;
+    variance += square(energies[i].uncertainty_j.value_or(0));
   }
-  if (!meter || !any || meter->coverage < 0.99) return std::nullopt;
+  if (!meter || !any) return std::nullopt;
   const double rest = *meter->energy_j - parts;
-  if (rest >= 0) return rest;
-  const double tolerance = std::sqrt(variance + std::pow(meter->uncertainty_j.value_or(0), 2));
+  const double tolerance = std::sqrt(variance + square(meter->uncertainty_j.value_or(0)));
+  if (rest >= 0) return Estimate{rest, tolerance};
   if (-rest > tolerance)
     warnings.push_back({"meters-disagree",
                         fmt::format("on {} the parts add up to {:.6g} J, above the {:.6g} J of the node meter {}", node,

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/arithmetic.hpp"
 #include "analysis/domain.hpp"
 #include "model/node.hpp"
 #include "model/summary.hpp"
@@ -32,9 +33,14 @@ void add_total(Total& sum, const Total& other);
 [[nodiscard]] std::optional<double> machine_energy(const std::vector<Domain>& domains,
                                                    const std::vector<DomainEnergy>&);
 
+// The node meter whose energy the parts are held against; null without one that covers the run.
+[[nodiscard]] const DomainEnergy* node_meter(const std::vector<Domain>& domains, const std::vector<DomainEnergy>&);
+// Whether a domain is one of the parts that add up to the node: in the total, or a GPU that the command cannot use.
+[[nodiscard]] bool is_part(const Domain& domain, const DomainEnergy& energy);
+
 // Node meter minus its parts; unset without a meter or when the parts are above it (then with a warning).
-[[nodiscard]] std::optional<double> unexplained(const std::string& node, const std::vector<Domain>& domains,
-                                                const std::vector<DomainEnergy>& energies,
-                                                std::vector<Warning>& warnings);
+[[nodiscard]] std::optional<Estimate> unexplained(const std::string& node, const std::vector<Domain>& domains,
+                                                  const std::vector<DomainEnergy>& energies,
+                                                  std::vector<Warning>& warnings);
 
 }  // namespace ergometer

@@ -24,6 +24,7 @@
 #include "device/model/model.hpp"
 #include "device/nvml/control.hpp"
 #include "device/nvml/nvml.hpp"
+#include "device/procfs/components.hpp"
 #include "device/procfs/procfs.hpp"
 #include "device/profiles.hpp"
 #include "device/rapl/control.hpp"
@@ -46,13 +47,24 @@ struct Backend {
 
 // Each looks at another part of the machine, so all can look at once. The model is not here: it fills in for what
 // the others did not find, so it comes last.
-constexpr std::array kBackends{
-    Backend{"nvml", discover_nvml, false},           Backend{"rapl", discover_rapl, true},
-    Backend{"hwmon", discover_hwmon, true, false},   Backend{"cray", discover_cray, true, false},
-    Backend{"amdgpu", discover_amdgpu, true, false}, Backend{"intelgpu", discover_intelgpu, true, false},
-    Backend{"jetson", discover_jetson, true, false}, Backend{"meter", discover_meter, true, false},
-    Backend{"ipmi", discover_ipmi, false},           Backend{"redfish", discover_redfish, false},
-    Backend{"slurm", discover_slurm, false},         Backend{"procfs", discover_procfs, true}};
+constexpr std::array kBackends{Backend{"nvml", discover_nvml, false},
+                               Backend{"rapl", discover_rapl, true},
+                               Backend{"hwmon", discover_hwmon, true, false},
+                               Backend{"cray", discover_cray, true, false},
+                               Backend{"amdgpu", discover_amdgpu, true, false},
+                               Backend{"intelgpu", discover_intelgpu, true, false},
+                               Backend{"jetson", discover_jetson, true, false},
+                               Backend{"meter", discover_meter, true, false},
+                               Backend{"ipmi", discover_ipmi, false},
+                               Backend{"redfish", discover_redfish, false},
+                               Backend{"slurm", discover_slurm, false},
+                               Backend{"procfs", discover_procfs, true},
+                               Backend{"components", discover_components, false}};
+
+// Who the machine is belongs to every run, whichever sensors are wanted.
+bool describes_machine(const Backend& backend) {
+  return backend.discover == discover_procfs || backend.discover == discover_components;
+}
 
 // "rapl-perf" asks for the backend "rapl"; "replay=FILE" for "replay".
 std::string backend_of(std::string_view request) {
@@ -131,6 +143,7 @@ void merge(Discovery& into, Discovery&& from) {
   append(into.sensors, from.sensors);
   append(into.warnings, from.warnings);
   append(into.node.gpus, from.node.gpus);
+  append(into.node.components, from.node.components);
   append(into.node.absences, from.node.absences);
   into.node.versions.merge(from.node.versions);
   // Only procfs knows the machine itself.
@@ -274,8 +287,7 @@ Result<SensorSearch> SensorSearch::begin(const Host& host, DiscoverOptions optio
   state->deadline = std::chrono::steady_clock::now() + patience;
   std::vector<std::shared_ptr<Search>> together;
   for (const auto& backend : kBackends) {
-    // Who the machine is belongs to every run, so procfs is asked even where its sensors are not wanted.
-    if (!wanted(options, backend.name) && backend.discover != discover_procfs) continue;
+    if (!wanted(options, backend.name) && !describes_machine(backend)) continue;
     auto search = std::make_shared<Search>();
     search->backend = &backend;
     if (backend.alone)

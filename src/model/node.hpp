@@ -27,29 +27,37 @@ struct MigSlice {
 };
 
 struct GpuInfo {
-  int index = 0;                      // position in the driver's (PCI bus) order; domain "gpu/INDEX"
-  std::string uuid;                   // the key of the device
+  int index = 0;     // position in the driver's (PCI bus) order; domain "gpu/INDEX"
+  std::string uuid;  // the key of the device
   std::string name, pci_bus_id;
   std::optional<double> memory_bytes;
   std::optional<double> power_limit_w, default_power_limit_w, min_power_limit_w, max_power_limit_w;
   // Whether the measured command can use it (CUDA_VISIBLE_DEVICES and the like). Only usable GPUs enter the run's
   // total; the others are recorded and shown apart.
   bool visible = true;
-  std::optional<int> ordinal;         // its number inside the command (CUDA ordinal), if visible
-  bool mig = false;                   // power is of the whole GPU, shared by its slices
-  std::vector<MigSlice> slices;       // if mig
-  std::string state = "ok";           // "ok", "lost", "not measurable", "part" (inside what another meter reads)
+  std::optional<int> ordinal;    // its number inside the command (CUDA ordinal), if visible
+  bool mig = false;              // power is of the whole GPU, shared by its slices
+  std::vector<MigSlice> slices;  // if mig
+  std::string state = "ok";      // "ok", "lost", "not measurable", "part" (inside what another meter reads)
   std::string note;
 };
 
+// Something that draws power and that the kernel tells of, without any reading of its power.
+struct Component {
+  std::string kind;   // "nic", "disk", "fan", "supply", "battery"
+  std::string name;   // "eth0", "nvme0n1", "nct6775 fan2"
+  std::string model;  // as the device says; "" if it does not
+};
+
 struct Node {
-  std::string name;                          // folder name below nodes/
+  std::string name;  // folder name below nodes/
   std::string hostname, boot_id, kernel;
   CpuInfo cpu;
   std::optional<double> memory_bytes;        // physical
   std::optional<double> memory_limit_bytes;  // cgroup limit below physical; unset: none
   std::vector<GpuInfo> gpus;
-  std::map<std::string, std::string> versions;   // "nvidia-driver": "580.159.04"
+  std::vector<Component> components;
+  std::map<std::string, std::string> versions;  // "nvidia-driver": "580.159.04"
   std::vector<SensorInfo> sensors;
   std::vector<Absence> absences;
 };

@@ -14,4 +14,18 @@ const char* to_word(Sharing v) {
   return "unknown";
 }
 
+const char* to_word(PartRole v) {
+  switch (v) {
+    case PartRole::part:
+      return "part";
+    case PartRole::idle_gpu:
+      return "idle_gpu";
+    case PartRole::meter:
+      return "meter";
+    case PartRole::inside:
+      break;
+  }
+  return "inside";
+}
+
 }  // namespace ergometer

@@ -45,6 +45,63 @@ Json domains_json(const std::vector<DomainEnergy>& domains) {
   return out;
 }
 
+// The error is that of the shortcut against the measured energy, as a share of it.
+void add_shortcuts(Json& out, const Shortcuts& s, const std::optional<double>& energy_j) {
+  const auto error = [&](const std::optional<double>& by) {
+    return by && energy_j && *energy_j > 0 ? number((*by - *energy_j) / *energy_j) : Json(nullptr);
+  };
+  out["shortcuts"] = {{"tdp_j", number(s.tdp_j)},
+                      {"tdp_error", error(s.tdp_j)},
+                      {"mean_power_j", number(s.mean_power_j)},
+                      {"mean_power_error", error(s.mean_power_j)}};
+}
+
+Json part_json(const NodePart& p) {
+  Json out{{"domain", p.domain},
+           {"role", to_word(p.role)},
+           {"sensor", p.sensor},
+           {"energy_j", number(p.energy_j)},
+           {"uncertainty_j", number(p.uncertainty_j)},
+           {"share", number(p.share)},
+           {"idle_j", number(p.idle_j)},
+           {"net_j", number(p.net_j)},
+           {"net_uncertainty_j", number(p.net_uncertainty_j)},
+           {"tdp_w", number(p.tdp_w)},
+           {"mean_power_w", number(p.mean_power_w)}};
+  add_shortcuts(out, p.shortcuts, p.energy_j);
+  if (!p.note.empty()) out["note"] = p.note;
+  return out;
+}
+
+Json account_json(const NodeAccount& a) {
+  Json out{{"energy_j", number(a.energy_j)}, {"uncertainty_j", number(a.uncertainty_j)}, {"metered", a.metered}};
+  out["parts"] = Json::array();
+  for (const auto& part : a.parts) out["parts"].push_back(part_json(part));
+  out["rest_j"] = number(a.rest_j);
+  out["rest_uncertainty_j"] = number(a.rest_uncertainty_j);
+  out["unmeasured"] = a.unmeasured;
+  out["idle_gpus"] = {{"count", a.idle_gpus},
+                      {"energy_j", number(a.idle_gpu_j)},
+                      {"uncertainty_j", number(a.idle_gpu_uncertainty_j)},
+                      {"share", number(a.idle_gpu_share)}};
+  return out;
+}
+
+Json baseline_json(const Baseline& b) {
+  const auto text = [](const std::string& s) { return s.empty() ? Json(nullptr) : Json(s); };
+  return {{"domain", b.domain},
+          {"before_w", number(b.before_w)},
+          {"before_uncertainty_w", number(b.before_uncertainty_w)},
+          {"before_state", text(b.before)},
+          {"after_w", number(b.after_w)},
+          {"after_uncertainty_w", number(b.after_uncertainty_w)},
+          {"after_state", text(b.after)},
+          {"drift_w", number(b.drift_w)},
+          {"drift_uncertainty_w", number(b.drift_uncertainty_w)},
+          {"idle_w", number(b.idle_w)},
+          {"idle_uncertainty_w", number(b.idle_uncertainty_w)}};
+}
+
 Json run_json(const RunSummary& run) {
   Json out;
   out["duration_s"] = number(run.duration_s);
@@ -58,6 +115,7 @@ Json run_json(const RunSummary& run) {
   const bool timed = run.energy_j && run.duration_s && *run.duration_s > 0;
   out["mean_power_w"] = timed ? number(*run.energy_j / *run.duration_s) : Json(nullptr);
   out["partial"] = run.partial;
+  add_shortcuts(out, run.shortcuts, run.energy_j);
   return out;
 }
 
@@ -68,6 +126,9 @@ Json node_json(const NodeSummary& node) {
   out["idle_power_w"] = number(node.idle_power_w);
   out["unexplained_j"] = number(node.unexplained_j);
   out["machine_energy_j"] = number(node.machine_energy_j);
+  out["account"] = node.account ? account_json(*node.account) : Json(nullptr);
+  out["baselines"] = Json::array();
+  for (const auto& b : node.baselines) out["baselines"].push_back(baseline_json(b));
   out["attributions"] = Json::array();
   for (const auto& a : node.attributions)
     out["attributions"].push_back({{"domain", a.domain},
@@ -95,6 +156,7 @@ Json region_json(const RegionEnergy& r) {
   out["domains"] = domains_json(r.domains);
   out["metrics"] = Json::object();
   for (const auto& [key, value] : r.metrics) out["metrics"][key] = number(value);
+  add_shortcuts(out, r.shortcuts, r.energy_j);
   out["modelled_j"] = number(r.modelled_j);
   out["coverage"] = number(r.coverage);
   out["cut"] = r.cut;

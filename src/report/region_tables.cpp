@@ -244,6 +244,12 @@ Table domain_table(const Regions& rows) {
         if (d.domain == name && d.energy_j) return (d.measured ? "" : "~") + with_unit(*d.energy_j, "J");
       return std::string(kMissing);
     });
+  for (const auto& [title, by] :
+       {std::pair{"Time x TDP", &Shortcuts::tdp_j}, {"Time x mean", &Shortcuts::mean_power_j}})
+    b.add(title, true, 2, false, [by = by](const RegionEnergy& r) {
+      const auto& value = r.shortcuts.*by;
+      return value && r.energy_j && *r.energy_j > 0 ? error_text(*value, *r.energy_j) : std::string(kMissing);
+    });
   return std::move(b.table);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "report/node_table.hpp"
 #include "report/region_tables.hpp"
 #include "report/sparkline.hpp"
 #include "report/table.hpp"
@@ -74,6 +75,14 @@ std::string heading(const Manifest& manifest, const Summary& summary, const Text
     if (run.net_uncertainty_j) net += fmt::format(" {} {}", kPlusMinus, with_unit(*run.net_uncertainty_j, "J", 2));
     out += field("net", fmt::format("{} above idle ({})", net, with_unit(idle, "W")));
   }
+  if (run.energy_j && *run.energy_j > 0) {
+    const auto shortcut = [&](const char* words, const std::optional<double>& by) {
+      return by ? fmt::format("{} {} ({})", words, with_unit(*by, "J"), error_text(*by, *run.energy_j)) : std::string();
+    };
+    const auto tdp = shortcut("time x TDP", run.shortcuts.tdp_j);
+    const auto mean = shortcut("time x mean power", run.shortcuts.mean_power_j);
+    if (!tdp.empty()) out += field("instead", tdp + (mean.empty() ? "" : ", " + mean));
+  }
   if (run.modelled_j)
     out +=
         field("estimate", fmt::format("~{}, not measured and not in the energy", with_unit(*run.modelled_j, "J", 2)));
@@ -82,9 +91,16 @@ std::string heading(const Manifest& manifest, const Summary& summary, const Text
     if (node.machine_energy_j)
       out += field("machine", fmt::format("{} with the GPUs that the command could not use{}",
                                           with_unit(*node.machine_energy_j, "J"), on));
-    if (node.unexplained_j)
-      out += field("rest", fmt::format("{} of the node meter are in no other domain{}",
-                                       with_unit(*node.unexplained_j, "J"), on));
+    if (node.account && node.account->idle_gpus > 0) {
+      const auto& a = *node.account;
+      out +=
+          field("idle GPUs",
+                fmt::format("{} took {} {} {}{}{}", a.idle_gpus, with_unit(a.idle_gpu_j, "J"), kPlusMinus,
+                            with_unit(a.idle_gpu_uncertainty_j, "J", 2),
+                            a.idle_gpu_share ? fmt::format(", {} of the node's energy", percent_text(*a.idle_gpu_share))
+                                             : std::string(),
+                            on));
+    }
   }
   if (summary.overhead_cpu_share)
     out += field("measuring", fmt::format("{:.2f} % of one core", 100 * *summary.overhead_cpu_share));
@@ -232,6 +248,7 @@ std::string render_text(const Manifest& manifest, const Summary& summary, const 
   std::string out = heading(manifest, summary, options);
   out += domain_table(summary, width);
   out += power_pictures(options.power);
+  out += node_tables(summary, options);
   out += sharing_lines(summary, width);
   out += missing_gpu_line(summary);
   out += region_tables(summary, options);

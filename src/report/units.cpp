@@ -69,4 +69,10 @@ std::string percent_text(double ratio) {
   return whole ? fmt::format("{:.0f} %", percent) : fmt::format("{:.1f} %", percent);
 }
 
+std::string error_text(double value, double truth) {
+  const double percent = 100 * (value - truth) / truth;
+  if (std::abs(percent) >= 9.95) return fmt::format("{:+.0f} %", percent);
+  return fmt::format("{:+.1f} %", percent);
+}
+
 }  // namespace ergometer

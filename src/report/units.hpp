@@ -22,5 +22,7 @@ inline constexpr const char* kMissing = "\xE2\x80\x94";  // em dash
 [[nodiscard]] std::string bytes_text(double bytes);
 // 0.5 -> "50 %", 0.9876 -> "98.8 %".
 [[nodiscard]] std::string percent_text(double ratio);
+// How far `value` is from `truth`, which must not be 0: "+41 %", "-2.3 %".
+[[nodiscard]] std::string error_text(double value, double truth);
 
 }  // namespace ergometer

@@ -243,6 +243,9 @@ std::string node_to_json(const Node& n) {
   const auto absence = [](const Absence& a) {
     return Json{{"interface", a.interface}, {"what", a.what}, {"reason", a.reason}, {"remedy", a.remedy}};
   };
+  const auto component = [](const Component& c) {
+    return Json{{"kind", c.kind}, {"name", c.name}, {"model", c.model}};
+  };
   return dump({{"schema", kNodeSchema},
                {"name", n.name},
                {"hostname", n.hostname},
@@ -258,6 +261,7 @@ std::string node_to_json(const Node& n) {
                {"memory_bytes", number(n.memory_bytes)},
                {"memory_limit_bytes", number(n.memory_limit_bytes)},
                {"gpus", array(n.gpus, [](const GpuInfo& g) { return to_json(g); })},
+               {"components", array(n.components, component)},
                {"versions", texts(n.versions)},
                {"sensors", array(n.sensors, [](const SensorInfo& s) { return to_json(s); })},
                {"absences", array(n.absences, absence)}});
@@ -322,6 +326,13 @@ Result<Node> node_from_json(std::string_view text, const std::string& source) {
     o.read("memory_bytes", n.memory_bytes);
     o.read("memory_limit_bytes", n.memory_limit_bytes);
     o.read_objects("gpus", [&](JsonObject& g) { n.gpus.push_back(read_gpu(g)); });
+    o.read_objects("components", [&](JsonObject& c) {
+      Component component;
+      c.read("kind", component.kind);
+      c.read("name", component.name);
+      c.read("model", component.model);
+      n.components.push_back(std::move(component));
+    });
     o.read("versions", n.versions);
     o.read_objects("sensors", [&](JsonObject& s) { n.sensors.push_back(read_sensor(s)); });
     o.read_objects("absences", [&](JsonObject& a) {

@@ -5,6 +5,7 @@ import random
 from harness import *
 
 PERIOD_S, WINDOW_S, POLL_S = 0.1, 0.5, 0.01
+WALL_NS = 1769860800 * 10**9
 
 
 def channel(column, method, behaviour, quantity, unit):
@@ -48,7 +49,15 @@ def write_run(folder):
         regions.append(f"{int(begin * 1e9)},{int(end * 1e9)},1,1,,gpu0/load,")
     (node / "regions.csv").write_text("\n".join(regions) + "\n")
     (run / "run.json").write_text(json.dumps({"schema": "ergometer.run/1", "state": "complete", "begin_ns": int(1e9),
-                                              "end_ns": int(31e9), "nodes": ["n"]}))
+                                              "end_ns": int(31e9), "nodes": ["n"],
+                                              "clocks": [{"mono_ns": 0, "wall_ns": WALL_NS}]}))
+    return fine
+
+
+def meter_rows(fine, behind=0.0, scale=1.0):
+    """A meter beside it that reads 1.05 times what the GPU says, and 12 W more; its clock is behind."""
+    return "".join(f"{WALL_NS / 1e9 + i * 1e-3 - behind:.3f},{scale * (1.05 * fine[i] + 12):.4f}\n"
+                   for i in range(1000, 31000, 20))
 
 
 class CalibrateTest(CliTest):
@@ -68,6 +77,56 @@ class CalibrateTest(CliTest):
         self.assertEqual(counter[3:5], ["100", "ms"], done.stdout)
         self.assertAlmostEqual(float(average[5]), 500, delta=15, msg=done.stdout)
         self.assertEqual(average[6], "ms")
+
+    def against(self, *arguments, code=0):
+        done = self.tool("calibrate", "--from", "run", "--profiles", "profiles", *arguments, text=True)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def test_a_meter_gives_gain_offset_and_clock(self):
+        fine = write_run(self.path("run"))
+        self.write("meter.csv", "time_s,power_w\n" + meter_rows(fine, behind=2))
+        out = self.against("--meter", "meter.csv", "--meter-of", "gpu/0")
+        self.assertIn("The meter's clock is 2.0", out)
+        self.assertIn("s behind ours", out)
+        line = next(l for l in out.splitlines() if "energy_j" in l and "\u00b1" in l and "W" in l and "." in l.split()[2])
+        with open(self.path("profiles/nvml-GPU-1.toml")) as file:
+            profile = file.read()
+        gains = [float(l.split("value = ")[1].split(",")[0]) for l in profile.splitlines() if l.startswith("gain =")]
+        offsets = [float(l.split("value = ")[1].split(",")[0]) for l in profile.splitlines() if l.startswith("offset_w")]
+        self.assertEqual(len(gains), 2, profile)
+        for gain, offset in zip(gains, offsets):
+            self.assertAlmostEqual(gain, 1.05, delta=0.02, msg=line)
+            self.assertAlmostEqual(offset, 12, delta=6)
+        self.assertIn("against meter.csv", profile)
+        # A later calibration without the meter keeps what the meter told.
+        self.against()
+        with open(self.path("profiles/nvml-GPU-1.toml")) as file:
+            self.assertEqual(file.read().count("gain ="), 2)
+
+    def test_bad_meter_files(self):
+        fine = write_run(self.path("run"))
+        self.write("hour.csv", "time_s,power_w\n" + meter_rows(fine, behind=3600))
+        out = self.against("--meter", "hour.csv", "--meter-of", "gpu/0", code=2)
+        self.assertIn("no power of hour.csv lies in the record", out)
+        self.assertIn("--offset", out)
+        self.against("--meter", "hour.csv", "--meter-of", "gpu/0", "--offset", "3600")
+        rows = meter_rows(fine).splitlines(True)
+        self.write("gap.csv", "time_s,power_w\n" + "".join(rows[:500] + rows[800:]))
+        self.assertIn("a gap of 6.0 s", self.against("--meter", "gap.csv", "--meter-of", "gpu/0"))
+        self.write("kilo.csv", "time_s,power_w\n" + meter_rows(fine, scale=0.001))
+        out = self.against("--meter", "kilo.csv", "--meter-of", "gpu/0", code=2)
+        self.assertIn("no sensor is so wrong", out)
+        self.assertIn("unit", out)
+        self.write("kilo.csv", "time_s,power_kw\n" + meter_rows(fine, scale=0.001))
+        self.against("--meter", "kilo.csv", "--meter-of", "gpu/0")
+        self.write("flat.csv", "time_s,power_w\n" + "".join(l.split(",")[0] + ",300\n" for l in rows))
+        self.assertIn("does not go along", self.against("--meter", "flat.csv", "--meter-of", "gpu/0", code=2))
+        self.write("unit.csv", "time_s,power\n" + meter_rows(fine))
+        self.assertIn("unit", self.against("--meter", "unit.csv", "--meter-of", "gpu/0", code=2))
+        self.write("meter.csv", "time_s,power_w\n" + meter_rows(fine))
+        self.assertIn("there are: gpu/0", self.against("--meter", "meter.csv", code=2))
+        self.assertIn("none.csv", self.against("--meter", "none.csv", code=2))
 
     def test_what_it_refuses(self):
         self.write("root/proc/stat", "cpu  1 2 3 4\n")

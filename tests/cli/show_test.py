@@ -87,7 +87,8 @@ class Show(RunsTest):
         self.by_hand("r")
         text = self.good("show", "r", "--by", "domain")
         self.assertEqual(self.row(text, "train/epoch[1]"),
-                         ["train/epoch[1]", "1.250", "kJ", "250.0", "J", "1.000", "kJ"])
+                         ["train/epoch[1]", "1.250", "kJ", "250.0", "J", "1.000", "kJ", "+0.0", "%"],
+                         "the last: how far its time times the run's mean power is off")
 
     def test_unknown_grouping(self):
         self.by_hand("r")
@@ -102,7 +103,9 @@ class Show(RunsTest):
         self.assertAlmostEqual(run.pop("uncertainty_j"), 0, delta=250)
         self.assertEqual(run, {"duration_s": 10, "exit_code": 0, "energy_j": 2500, "valid": True, "net_energy_j": None,
                                "net_uncertainty_j": None,
-                               "modelled_j": None, "mean_power_w": 250, "partial": False})
+                               "modelled_j": None, "mean_power_w": 250, "partial": False,
+                               "shortcuts": {"tdp_j": None, "tdp_error": None, "mean_power_j": 2500,
+                                             "mean_power_error": 0}})
         domains = {d["domain"]: d for d in summary["nodes"][0]["domains"]}
         self.assertEqual({name: d["energy_j"] for name, d in domains.items()}, {"package/0": 500, "gpu/0": 2000})
         self.assertEqual(domains["package/0"]["method"], "counter")

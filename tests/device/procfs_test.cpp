@@ -1,5 +1,6 @@
 // The procfs backend: processes and the node in fake trees.
 #include "device/procfs/procfs.hpp"
+#include "device/procfs/components.hpp"
 
 #include <unistd.h>
 
@@ -377,6 +378,33 @@ TEST(Procfs, TheRealMachine) {
   const auto row = read_row(*sensor_named(found, "system"));
   EXPECT_GT(row[0].value_or(0), 0);
   EXPECT_GT(row[2].value_or(0), 0);
+}
+
+TEST(Components, OnlyWhatHasADeviceBehindIt) {
+  FakeTree tree;
+  tree.write("/sys/class/net/lo/mtu", "65536\n");
+  tree.write("/sys/class/net/eth0/device/vendor", "0x15b3\n");
+  tree.write("/sys/class/net/eth0/device/device", "0x1017\n");
+  tree.write("/sys/block/loop0/size", "0\n");
+  tree.write("/sys/block/nvme0n1/device/model", "SAMSUNG MZ   \n");
+  tree.write("/sys/class/hwmon/hwmon3/name", "nct6775\n");
+  tree.write("/sys/class/hwmon/hwmon3/fan1_input", "1200\n");
+  tree.write("/sys/class/hwmon/hwmon3/fan2_input", "900\n");
+  tree.write("/sys/class/hwmon/hwmon3/fan2_label", "Rear\n");
+  tree.write("/sys/class/hwmon/hwmon3/fan2_min", "0\n");
+  tree.write("/sys/class/power_supply/AC/type", "Mains\n");
+  tree.write("/sys/class/power_supply/BAT0/type", "Battery\n");
+  tree.write("/sys/class/power_supply/mouse/type", "Battery\n");
+  tree.write("/sys/class/power_supply/mouse/scope", "Device\n");
+  Discovery found;
+  discover_components(tree.host(), {}, found);
+  std::vector<std::string> lines;
+  for (const auto& c : found.node.components) lines.push_back(c.kind + ":" + c.name + ":" + c.model);
+  EXPECT_EQ(lines, (std::vector<std::string>{"battery:BAT0:", "disk:nvme0n1:SAMSUNG MZ", "fan:nct6775 Rear:",
+                                             "fan:nct6775 fan1:", "nic:eth0:PCI 0x15b3:0x1017", "supply:AC:"}));
+  Discovery nothing;
+  discover_components(FakeTree().host(), {}, nothing);
+  EXPECT_TRUE(nothing.node.components.empty());
 }
 
 }  // namespace

@@ -75,14 +75,15 @@ class FakeRedfish {
     return fmt::format(R"(,"{}":{{"@odata.id":"{}"}})", key, path);
   }
 
-  std::atomic<int> status = 200;  // of every document
-  std::atomic<int> delay_s = 0;   // before every document
+  std::atomic<int> status = 200;   // of every document
+  std::atomic<int> refusal = 401;  // of a wrong account
+  std::atomic<int> delay_s = 0;    // before every document
   std::atomic<int> logins = 0, logouts = 0, reads = 0;
 
  private:
   void log_in(const httplib::Request& request, httplib::Response& reply) {
     if (request.body.find(R"("Password":"s3cret")") == std::string::npos) {
-      reply.status = 401;
+      reply.status = refusal;
       return;
     }
     std::lock_guard lock(mutex_);

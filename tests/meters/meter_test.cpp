@@ -80,6 +80,8 @@ TEST(Meter, ClocksAndUnits) {
                         Case{"time,power_kw", "1769860800,0.4", 400, kEpoch_ns},
                         Case{"Date;Power [W]", "2026-01-31T13:00:00.5+01:00;312,5", 312.5, kEpoch_ns + kSecond / 2},
                         Case{"\"time\",\"watts\"", "\"2026-01-31 12:00:00Z\",\"7\"", 7, kEpoch_ns},
+                        Case{"time,power_w", "1769860800500,5", 5, kEpoch_ns + kSecond / 2},
+                        Case{"\xEF\xBB\xBFtime,power_w", "1769860800,5", 5, kEpoch_ns},
                         Case{"t_ns,node_power_w", "123456789012345678,5", 5, 123456789012345678},
                         Case{"monotonic_s\tW", "12.5\t250", 250, 12'500'000'000},
                         Case{"volts,unix,power_w,pf", "230,1769860800000000,250,0.9", 250, kEpoch_ns}}) {
@@ -95,6 +97,7 @@ TEST(Meter, ClocksAndUnits) {
   EXPECT_EQ(parse_line("123456789012345678,5", *format_of("t_ns,power_w", {}))->stamp_ns, 123456789012345678);
   EXPECT_EQ(format_of("312.5", {"", "W", ""})->time, Time::arrival);
   EXPECT_FALSE(format_of("1769860800,312", {"", "W", ""})->has_header);
+  EXPECT_FALSE(format_of("1769860800,312,7", {"", "W", ""})) << "nobody says which of three is the power";
 }
 
 TEST(Meter, UnknownOrContradictingUnitsAreRefused) {

@@ -55,6 +55,15 @@ TEST(Slurm, NodePowerAndStepEnergyAreShownApart) {
   EXPECT_NE(cluster.read("asked").find("-n -P -j 42.0 -o ConsumedEnergyRaw"), std::string::npos);
 }
 
+TEST(Slurm, TheControllerIsNotAskedMoreOftenThanEachTenSeconds) {
+  Cluster cluster;
+  cluster.write("config", "AcctGatherEnergyType = acct_gather_energy/ipmi\nAcctGatherNodeFreq = 3 sec\n");
+  const auto found = cluster.found();
+  const auto sensor = sensor_named(found, "slurm");
+  ASSERT_TRUE(sensor);
+  EXPECT_EQ(sensor->info().interval, Nanos(10s));
+}
+
 TEST(Slurm, F94_SlurmsFigureIsNeverInTheTotal) {
   Cluster cluster;
   cluster.write("config", "AcctGatherEnergyType = acct_gather_energy/rapl\nAcctGatherNodeFreq = 30 sec\n");

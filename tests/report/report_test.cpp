@@ -426,5 +426,95 @@ TEST(Report, SharesAreShownWhereOthersWereSeen) {
   EXPECT_EQ(j[1]["sharing"], "unknown");
 }
 
+Summary whole_node() {
+  Summary s = small_run();
+  s.run.shortcuts = {16800.0, 12120.0};
+  NodeAccount a;
+  a.energy_j = 20000;
+  a.uncertainty_j = 1000;
+  a.metered = true;
+  NodePart gpu;
+  gpu.domain = "gpu/0";
+  gpu.sensor = "gpu0-samples (nvml)";
+  gpu.energy_j = 12000;
+  gpu.uncertainty_j = 120;
+  gpu.share = 0.6;
+  gpu.idle_j = 7800;
+  gpu.net_j = 4200;
+  gpu.net_uncertainty_j = 50;
+  gpu.tdp_w = 168;
+  gpu.mean_power_w = 121.2;
+  gpu.shortcuts = s.run.shortcuts;
+  NodePart idle = gpu;
+  idle.domain = "gpu/1";
+  idle.role = PartRole::idle_gpu;
+  idle.note = "no CUDA context";
+  idle.energy_j = 3000;
+  idle.share = 0.15;
+  idle.net_j.reset();
+  a.parts = {gpu, idle};
+  a.rest_j = 5000;
+  a.rest_uncertainty_j = 1100;
+  a.unmeasured = {"dram", "6 fans"};
+  a.idle_gpus = 1;
+  a.idle_gpu_j = 3000;
+  a.idle_gpu_uncertainty_j = 30;
+  a.idle_gpu_share = 0.15;
+  s.nodes[0].account = a;
+  Baseline b;
+  b.domain = "gpu/0";
+  b.before_w = 78;
+  b.before_uncertainty_w = 0.5;
+  b.before = "no CUDA context";
+  b.idle_w = 78;
+  s.nodes[0].baselines = {b};
+  return s;
+}
+
+TEST(Text, WholeNodeTable) {
+  const auto text = text_of(whole_node(), 130);
+  EXPECT_THAT(text, HasSubstr("  instead   time x TDP 16.80 kJ (+40 %), time x mean power 12.12 kJ (+1.0 %)\n"));
+  EXPECT_THAT(text, HasSubstr("  idle GPUs 1 took 3.000 kJ \xC2\xB1 30 J, 15 % of the node's energy\n"));
+  EXPECT_THAT(text, HasSubstr("gpu/0                          12.00 kJ   120 J   60 %  7.800 kJ  4.200 kJ"));
+  EXPECT_THAT(text, HasSubstr("gpu/1 (idle, no CUDA context)  3.000 kJ"));
+  EXPECT_THAT(text, HasSubstr("unexplained rest               5.000 kJ  1.1 kJ   25 %"));
+  EXPECT_THAT(text, HasSubstr("in the rest, with no reading of their own: dram, 6 fans\n"));
+  EXPECT_THAT(text, HasSubstr("gpu/0       78.00 W \xC2\xB1 500 mW  no CUDA context"));
+  EXPECT_THAT(text, Not(HasSubstr("Instead of measuring"))) << "by domain only";
+  Summary s = whole_node();
+  s.nodes[0].account->metered = false;
+  s.nodes[0].account->rest_j.reset();
+  EXPECT_THAT(text_of(s, 130), HasSubstr("nobody measures: dram, 6 fans\n"));
+  EXPECT_THAT(text_of(s, 130), Not(HasSubstr("unexplained")));
+}
+
+TEST(Text, ShortcutsStandBesideTheMeasurement) {
+  Summary s = whole_node();
+  auto r = region_of("train", 0, 10, 100);
+  r.shortcuts = {150.0, 95.0};
+  s.regions = {r};
+  const auto text = text_of(s, 130, GroupBy::domain);
+  EXPECT_THAT(text, HasSubstr("Instead of measuring"));
+  EXPECT_THAT(text, HasSubstr("+40 %"));
+  EXPECT_THAT(text, HasSubstr("Time x mean"));
+  EXPECT_THAT(text, HasSubstr("+50 %"));
+  EXPECT_THAT(text, HasSubstr("-5.0 %"));
+}
+
+TEST(Json, AccountBaselinesAndShortcuts) {
+  const auto out = json::parse(summary_json(whole_node()));
+  const auto& node = out["nodes"][0];
+  EXPECT_EQ(node["account"]["parts"][1]["role"], "idle_gpu");
+  EXPECT_EQ(node["account"]["parts"][1]["note"], "no CUDA context");
+  EXPECT_TRUE(node["account"]["parts"][1]["net_j"].is_null());
+  EXPECT_EQ(node["account"]["rest_j"], 5000);
+  EXPECT_EQ(node["account"]["idle_gpus"]["share"], 0.15);
+  EXPECT_EQ(node["account"]["unmeasured"], json({"dram", "6 fans"}));
+  EXPECT_EQ(node["baselines"][0]["before_state"], "no CUDA context");
+  EXPECT_TRUE(node["baselines"][0]["after_w"].is_null());
+  EXPECT_NEAR(out["run"]["shortcuts"]["tdp_error"].get<double>(), 0.4, 1e-12);
+  EXPECT_TRUE(json::parse(summary_json(small_run()))["nodes"][0]["account"].is_null());
+}
+
 }  // namespace
 }  // namespace ergometer::test

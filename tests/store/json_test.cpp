@@ -84,6 +84,7 @@ Node full_node() {
   gpu.note = "x";
   gpu.slices = {{"MIG-a", 1, 2, 14.0, {}, true}};
   n.gpus = {GpuInfo{}, gpu};
+  n.components = {{"nic", "eth0", "PCI 0x15b3:0x1017"}, {"fan", "nct6775 fan2", ""}};
   n.versions = {{"nvidia-driver", "580.159.04"}};
   Channel c;
   c.column = "energy_j";
@@ -150,6 +151,8 @@ TEST(RunJson, NodeThereAndBack) {
   EXPECT_EQ(back->gpus[1].slices[0].memory_bytes, std::nullopt);
   EXPECT_TRUE(back->gpus[1].slices[0].visible);
   EXPECT_EQ(back->gpus[0].ordinal, std::nullopt);
+  ASSERT_EQ(back->components.size(), 2u);
+  EXPECT_EQ(back->components[0].model, "PCI 0x15b3:0x1017");
   EXPECT_EQ(back->cpu.quota_cpus, 3.5);
   EXPECT_EQ(back->absences.at(0).remedy, "sudo chmod a+r");
 }
