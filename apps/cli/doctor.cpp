@@ -16,10 +16,10 @@
 namespace ergometer::cli {
 namespace {
 
-enum class Verdict { good, note, bad };
+enum class Grade { good, note, bad };
 
 struct Check {
-  Verdict verdict;
+  Grade verdict;
   std::string what, remedy;
 };
 
@@ -32,41 +32,41 @@ std::vector<Check> check_energy(const Discovery& found) {
     for (const auto& channel : sensor->info().channels)
       if (gives_energy(channel) && domains.insert(channel.domain).second)
         checks.push_back(
-            {Verdict::good, fmt::format("{} measured through {}", channel.domain, sensor->info().interface), ""});
+            {Grade::good, fmt::format("{} measured through {}", channel.domain, sensor->info().interface), ""});
   if (domains.empty())
-    checks.push_back({Verdict::bad, "no energy sensor can be read: runs will show an estimate only",
+    checks.push_back({Grade::bad, "no energy sensor can be read: runs will show an estimate only",
                       "see the missing sensors below"});
   for (const auto& absence : found.node.absences)
     checks.push_back(
-        {Verdict::note, fmt::format("{}: {}: {}", absence.interface, absence.what, absence.reason), absence.remedy});
-  for (const auto& warning : found.warnings) checks.push_back({Verdict::note, warning.message, warning.remedy});
+        {Grade::note, fmt::format("{}: {}: {}", absence.interface, absence.what, absence.reason), absence.remedy});
+  for (const auto& warning : found.warnings) checks.push_back({Grade::note, warning.message, warning.remedy});
   return checks;
 }
 
 Check check_perf(const HostRoot& root) {
   const auto level = read_number(root.path("/proc/sys/kernel/perf_event_paranoid"));
-  if (!level) return {Verdict::note, "perf events: " + level.error().message, ""};
+  if (!level) return {Grade::note, "perf events: " + level.error().message, ""};
   if (*level <= 0 || ::geteuid() == 0)
-    return {Verdict::good, fmt::format("perf events allowed (perf_event_paranoid {:g})", *level), ""};
-  return {Verdict::note, fmt::format("perf energy events need privileges (perf_event_paranoid {:g})", *level),
+    return {Grade::good, fmt::format("perf events allowed (perf_event_paranoid {:g})", *level), ""};
+  return {Grade::note, fmt::format("perf energy events need privileges (perf_event_paranoid {:g})", *level),
           "sudo sysctl kernel.perf_event_paranoid=0, or give the program CAP_PERFMON"};
 }
 
 Check check_governor(const HostRoot& root) {
   const auto governor = read_file(root.path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
-  if (!governor) return {Verdict::note, "CPU frequency governor unknown (no cpufreq here)", ""};
-  return {Verdict::good, fmt::format("CPU frequency governor: {}", trim(*governor)), ""};
+  if (!governor) return {Grade::note, "CPU frequency governor unknown (no cpufreq here)", ""};
+  return {Grade::good, fmt::format("CPU frequency governor: {}", trim(*governor)), ""};
 }
 
 Check check_folder() {
   if (::access(".", W_OK) != 0)
-    return {Verdict::bad, "this folder cannot be written: runs cannot be stored here", "use: ergometer run -o FOLDER"};
+    return {Grade::bad, "this folder cannot be written: runs cannot be stored here", "use: ergometer run -o FOLDER"};
   struct statvfs space {};
-  if (::statvfs(".", &space) != 0) return {Verdict::note, "free space of this folder is unknown", ""};
+  if (::statvfs(".", &space) != 0) return {Grade::note, "free space of this folder is unknown", ""};
   const double free_bytes = static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize);
   if (free_bytes < 256.0 * (1 << 20))
-    return {Verdict::bad, fmt::format("only {:.0f} MiB free here", free_bytes / (1 << 20)), "free some space"};
-  return {Verdict::good, fmt::format("this folder can hold runs ({:.1f} GiB free)", free_bytes / (1 << 30)), ""};
+    return {Grade::bad, fmt::format("only {:.0f} MiB free here", free_bytes / (1 << 20)), "free some space"};
+  return {Grade::good, fmt::format("this folder can hold runs ({:.1f} GiB free)", free_bytes / (1 << 30)), ""};
 }
 
 void print(const Check& check) {
@@ -87,7 +87,7 @@ void add_doctor(CLI::App& app, Context& context) {
       return;
     }
     auto checks = check_energy(*found);
-    const bool measurable = checks.front().verdict == Verdict::good;
+    const bool measurable = checks.front().verdict == Grade::good;
     checks.push_back(check_perf(host.root));
     checks.push_back(check_governor(host.root));
     checks.push_back(check_folder());

@@ -12,7 +12,7 @@
 namespace ergometer {
 namespace {
 
-constexpr double kIdleActivity = 0.01;  // below this the accelerators had nothing to do
+constexpr double kUnusedActivity = 0.01;  // below this the accelerators had nothing to do
 
 // A row with what later tables need of it.
 struct Measured {
@@ -22,7 +22,7 @@ struct Measured {
   std::string setting_but_batch;
   std::optional<Centre> gpu_energy_j, sample_energy_j;
   std::optional<double> gpu_activity;
-  [[nodiscard]] bool idle() const { return gpu_energy_j && gpu_activity && *gpu_activity < kIdleActivity; }
+  [[nodiscard]] bool idle() const { return gpu_energy_j && gpu_activity && *gpu_activity < kUnusedActivity; }
 };
 
 bool has_metric(const StudyTable& table, const std::string& name) { return metric_of(table, name).has_value(); }

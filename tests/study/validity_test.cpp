@@ -36,7 +36,10 @@ MeasuredRun good_run() {
   gpu.energy_j = 2000;
   gpu.coverage = 1;
   gpu.alternatives.push_back({Method::counter, 2020, {}, {}});
-  run.summary.nodes.push_back({"n", {gpu}, {}, {}, {}, {}});
+  NodeSummary node;
+  node.name = "n";
+  node.domains = {gpu};
+  run.summary.nodes.push_back(std::move(node));
   auto power = readings(190, 206);
   power.quantity = Quantity::power;
   power.method = Method::samples;
