@@ -26,7 +26,6 @@ Json integer(std::optional<T> value) {
 }
 
 Json time(std::optional<MonoTime> t) { return t ? Json(to_ns(*t)) : Json(nullptr); }
-Json duration(std::optional<Nanos> d) { return d ? Json(d->count()) : Json(nullptr); }
 
 Json interval(const std::optional<Interval>& value) {
   return value ? Json{{"begin_ns", to_ns(value->begin)}, {"end_ns", to_ns(value->end)}} : Json(nullptr);
