@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kFirstPassed = 3;  // SD_LISTEN_FDS_START of sd_listen_fds(3)
-constexpr int kBacklog = 128;
+constexpr int kBacklog = 1024;  // who finds the queue full is turned away at once
 
 Result<int> take_lock(const fs::path& socket) {
   const auto file = socket.parent_path() / "ergometerd.lock";

@@ -16,7 +16,8 @@ class UsersTest(DaemonTest):
     def run_as_user(self, groups=(GROUP,)):
         """A run in which the counter grows by 50 J; the summary."""
         home = f"{self.dir}/home"
-        script = "touch begun; until [ -e go ]; do sleep 0.05; done"
+        # It ends well after the step, so that the step is not cut by the end.
+        script = "touch begun; until [ -e go ]; do sleep 0.05; done; sleep 0.5"
         tool = self.spawn(*self.user_argv("run", "-o", "run", "--sensors", "rapl", "--", "sh", "-c", script,
                                           groups=groups), env=self.user_env, cwd=home)
         self.assertTrue(wait_until(lambda: os.path.exists(f"{home}/begun") or tool.poll() is not None))
@@ -114,7 +115,7 @@ class UsersTest(DaemonTest):
         os.makedirs(os.path.dirname(self.socket))
         self.write("ergometerd.toml", f'read-groups = ["{GROUP}"]\nsensors = ["rapl"]\n')
         script = ("import os, socket, sys; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(8);"
-                  "os.chmod(sys.argv[1], 0o666); os.dup2(s.fileno(), 3);"
+                  "os.chmod(sys.argv[1], 0o666); os.dup2(s.fileno(), 3); os.set_inheritable(3, True);"
                   "os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid())); os.execv(sys.argv[2], sys.argv[2:])")
         daemon = self.spawn(sys.executable, "-c", script, self.socket, DAEMON, "--config",
                             f"{self.dir}/ergometerd.toml", "--host-root", self.dir)

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "base/file.hpp"
@@ -22,6 +23,7 @@ using Steady = std::chrono::steady_clock;
 constexpr const char* kRestart = "see: systemctl status ergometerd; then: sudo systemctl restart ergometerd";
 // Two reads of one clock, with the other side's in between.
 constexpr Nanos kClockTolerance = std::chrono::milliseconds(1);
+constexpr Nanos kQueuePause = std::chrono::milliseconds(5);
 
 Error no_answer(Nanos patience) {
   return {ErrorCode::timeout, fmt::format("ergometerd does not answer within {:g} s", seconds(patience)), kRestart};
@@ -73,9 +75,14 @@ Result<Link> Link::open(const std::filesystem::path& socket, Clock& clock, Nanos
   const MonoTime before = clock.now();
   Link link(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (link.fd_ < 0) return tl::unexpected(errno_error("open a socket for", socket, errno));
-  if (::connect(link.fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0)
-    return tl::unexpected(connect_error(socket, errno));
-  const auto greeting = link.receive(Steady::now() + patience);
+  const auto deadline = Steady::now() + patience;
+  // A full queue is no state that poll() tells.
+  while (::connect(link.fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN || Steady::now() >= deadline) return tl::unexpected(connect_error(socket, errno));
+    std::this_thread::sleep_for(kQueuePause);
+  }
+  const auto greeting = link.receive(deadline);
   if (!greeting)
     return tl::unexpected(greeting.error().code == ErrorCode::timeout ? no_answer(patience) : greeting.error());
   const auto now = parse_greeting(*greeting);
