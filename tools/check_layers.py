@@ -22,6 +22,7 @@ LAYERS = {
                      "include/ergometer"],
     "apps/cli": ["src/study", "src/measure", "src/device", "src/store", "src/analysis", "src/report", "src/region", "src/model",
                  "src/base", "include/ergometer"],
+    "apps/daemon": ["src/device", "src/model", "src/base"],
     "workloads": ["include/ergometer"],
     "workloads/core": [],
     "workloads/load_lstm": ["workloads/core"],

@@ -22,7 +22,7 @@ std::string meter_target(const DiscoverOptions& options, std::string_view name, 
 }
 
 void meter_absent(Discovery& out, const char* interface, const char* what, const Error& error, bool asked) {
-  out.node.absences.push_back({interface, what, error.message, error.hint});
+  out.node.absences.push_back({interface, what, error.message, error.hint, error.code == ErrorCode::permission_denied});
   if (asked) out.warnings.push_back({"meter-missing", fmt::format("no {}: {}", what, error.message), error.hint});
 }
 

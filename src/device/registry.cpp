@@ -30,6 +30,7 @@
 #include "device/rapl/control.hpp"
 #include "device/rapl/rapl.hpp"
 #include "device/redfish/redfish.hpp"
+#include "device/remote/remote.hpp"
 #include "device/replay/replay.hpp"
 #include "device/slurm/slurm.hpp"
 
@@ -169,7 +170,7 @@ bool tells_power(const Sensor& sensor) {
 std::vector<std::string> known_interfaces() {
   return {"nvml",     "rapl",   "rapl-perf", "rapl-powercap", "hwmon",     "cray",    "amdgpu",
           "intelgpu", "jetson", "procfs",    "ipmi",          "ipmi-dcmi", "ipmi-nm", "ipmi-xcc",
-          "redfish",  "slurm",  "meter",     "meter-command", "model",     "replay",  "fake"};
+          "redfish",  "slurm",  "meter",     "meter-command", "model",     "remote",  "replay",  "fake"};
 }
 
 std::vector<std::string> known_meter_settings() {
@@ -188,12 +189,14 @@ struct SensorSearch::State {
   std::vector<Discovery> held;                   // other drivers' GPUs, which wait for the numbers of NVIDIA's
   std::optional<std::vector<Profile>> profiles;  // the user's, then the built-in ones; read when first needed
   bool model_done = false;
+  std::size_t absences_asked = 0;  // how many absences the daemon has been asked about
 
   [[nodiscard]] bool may_have_nvidia() const;
   void release_held(Discovery& all);
   void add_profiles(std::size_t first, Discovery& all);
   bool take_one(bool quick, bool in_order, Discovery& all);
   bool add_model(Discovery& all);
+  void ask_daemon(Discovery& all);
   void give_up(Search& search, Discovery& all) const;
   Result<void> open_named(Discovery& all) const;
 };
@@ -306,14 +309,23 @@ Result<Discovery> SensorSearch::quick() {
   while (state_->take_one(true, true, found)) {
   }
   if (auto opened = state_->open_named(found); !opened) return tl::unexpected(opened.error());
+  if (!std::ranges::count(state_->options.only, "remote")) state_->ask_daemon(found);
   state_->add_profiles(0, found);
   return found;
+}
+
+// What the direct backends may not read, the daemon may. After them, since a domain has one source only: after all of
+// them where "remote" is asked for by name.
+void SensorSearch::State::ask_daemon(Discovery& all) {
+  add_remote(host, options, absences_asked, all);
+  absences_asked = all.node.absences.size();
 }
 
 bool SensorSearch::State::add_model(Discovery& all) {
   if (std::exchange(model_done, true)) return false;
   const std::size_t first = all.sensors.size();
   release_held(all);  // NVIDIA's driver never answered
+  ask_daemon(all);
   if (wanted(options, "model")) discover_model(host, options, all);
   add_profiles(first, all);
   return true;

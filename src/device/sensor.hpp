@@ -68,6 +68,7 @@ struct DiscoverOptions {
   std::optional<double> cpu_tdp_w;     // for the model; unset: a default stated in its note
   // Of node meters, by "TABLE.KEY" (known_meter_settings()): "redfish.user". Secrets are among them: never recorded.
   std::map<std::string, std::string> meter_settings;
+  bool use_daemon = true;              // ask ergometerd for what is forbidden; false in the daemon itself
   int root_pid = 0;                    // processes below this one are the measured tree; 0: this process
 };
 

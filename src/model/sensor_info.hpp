@@ -27,6 +27,8 @@ struct Absence {
   std::string what;       // the missing thing: "package energy", "GPU 2 power"
   std::string reason;     // e.g. "permission denied: /sys/class/powercap/intel-rapl:0/energy_uj"
   std::string remedy;     // e.g. "run: sudo chmod a+r ..., or sysctl kernel.perf_event_paranoid=0"
+  // It is there and this user may not read it: the daemon may. Only while sensors are looked for, not recorded.
+  bool forbidden = false;
 };
 
 }  // namespace ergometer

@@ -7,7 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "store/json_object.hpp"
+#include "base/json_object.hpp"
+#include "model/sensor_json.hpp"
 
 namespace ergometer {
 namespace {
@@ -25,7 +26,6 @@ Json integer(std::optional<T> value) {
 }
 
 Json time(std::optional<MonoTime> t) { return t ? Json(to_ns(*t)) : Json(nullptr); }
-Json duration(std::optional<Nanos> d) { return d ? Json(d->count()) : Json(nullptr); }
 
 Json interval(const std::optional<Interval>& value) {
   return value ? Json{{"begin_ns", to_ns(value->begin)}, {"end_ns", to_ns(value->end)}} : Json(nullptr);
@@ -45,41 +45,6 @@ Json texts(const std::map<std::string, std::string>& values) {
 }
 
 std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
-
-Json to_json(const Channel& c) {
-  return {{"column", c.column},
-          {"quantity", to_word(c.quantity)},
-          {"unit", c.unit},
-          {"behaviour", to_word(c.behaviour)},
-          {"domain", c.domain},
-          {"device", c.device},
-          {"scope", to_word(c.scope)},
-          {"method", c.method ? Json(to_word(*c.method)) : Json(nullptr)},
-          {"measured", c.measured},
-          {"in_total", c.in_total},
-          {"range", number(c.range)},
-          {"period_ns", duration(c.period)},
-          {"window_ns", duration(c.window)},
-          {"resolution", number(c.resolution)},
-          {"max_power_w", number(c.max_power_w)},
-          {"delay_ns", duration(c.delay)},
-          {"sampled_share", number(c.sampled_share)},
-          {"gain", number(c.gain)},
-          {"offset_w", number(c.offset_w)},
-          {"gain_tolerance", number(c.gain_tolerance)},
-          {"offset_tolerance_w", number(c.offset_tolerance_w)},
-          {"profile", c.profile},
-          {"note", c.note}};
-}
-
-Json to_json(const SensorInfo& s) {
-  return {{"name", s.name},
-          {"interface", s.interface},
-          {"interval_ns", s.interval.count()},
-          {"own_time", s.own_time},
-          {"note", s.note},
-          {"channels", array(s.channels, [](const Channel& c) { return to_json(c); })}};
-}
 
 Json to_json(const MigSlice& s) {
   return {{"uuid", s.uuid},
@@ -108,18 +73,6 @@ Json to_json(const GpuInfo& g) {
           {"note", g.note}};
 }
 
-// A word of a fixed set; an unknown one is an error, since its meaning cannot be guessed.
-template <class T>
-void read_word(JsonObject& object, const char* key, std::optional<T> (*from)(std::string_view), T& out) {
-  std::string word;
-  object.read(key, word);
-  if (word.empty()) return;
-  if (const auto value = from(word))
-    out = *value;
-  else
-    object.complain(key, "one of the words in docs/run-format.md");
-}
-
 void read_interval(JsonObject& object, const char* key, std::optional<Interval>& out) {
   object.read_object(key, [&](JsonObject& o) {
     std::optional<MonoTime> begin, end;
@@ -127,50 +80,6 @@ void read_interval(JsonObject& object, const char* key, std::optional<Interval>&
     o.read("end_ns", end);
     if (begin && end) out = Interval{*begin, *end};
   });
-}
-
-Channel read_channel(JsonObject& o) {
-  Channel c;
-  o.read("column", c.column);
-  read_word(o, "quantity", quantity_from, c.quantity);
-  o.read("unit", c.unit);
-  read_word(o, "behaviour", behaviour_from, c.behaviour);
-  o.read("domain", c.domain);
-  o.read("device", c.device);
-  read_word(o, "scope", scope_from, c.scope);
-  std::string method;
-  o.read("method", method);
-  if (!method.empty()) {
-    c.method = method_from(method);
-    if (!c.method) o.complain("method", "one of the words in docs/run-format.md");
-  }
-  o.read("measured", c.measured);
-  o.read("in_total", c.in_total);
-  o.read("range", c.range);
-  o.read("period_ns", c.period);
-  o.read("window_ns", c.window);
-  o.read("resolution", c.resolution);
-  o.read("max_power_w", c.max_power_w);
-  o.read("delay_ns", c.delay);
-  o.read("sampled_share", c.sampled_share);
-  o.read("gain", c.gain);
-  o.read("offset_w", c.offset_w);
-  o.read("gain_tolerance", c.gain_tolerance);
-  o.read("offset_tolerance_w", c.offset_tolerance_w);
-  o.read("profile", c.profile);
-  o.read("note", c.note);
-  return c;
-}
-
-SensorInfo read_sensor(JsonObject& o) {
-  SensorInfo s;
-  o.read("name", s.name);
-  o.read("interface", s.interface);
-  o.read("interval_ns", s.interval);
-  o.read("own_time", s.own_time);
-  o.read("note", s.note);
-  o.read_objects("channels", [&](JsonObject& c) { s.channels.push_back(read_channel(c)); });
-  return s;
 }
 
 GpuInfo read_gpu(JsonObject& o) {
@@ -263,7 +172,7 @@ std::string node_to_json(const Node& n) {
                {"gpus", array(n.gpus, [](const GpuInfo& g) { return to_json(g); })},
                {"components", array(n.components, component)},
                {"versions", texts(n.versions)},
-               {"sensors", array(n.sensors, [](const SensorInfo& s) { return to_json(s); })},
+               {"sensors", array(n.sensors, [](const SensorInfo& s) { return sensor_to_json(s); })},
                {"absences", array(n.absences, absence)}});
 }
 
@@ -334,7 +243,7 @@ Result<Node> node_from_json(std::string_view text, const std::string& source) {
       n.components.push_back(std::move(component));
     });
     o.read("versions", n.versions);
-    o.read_objects("sensors", [&](JsonObject& s) { n.sensors.push_back(read_sensor(s)); });
+    o.read_objects("sensors", [&](JsonObject& s) { n.sensors.push_back(sensor_from_json(s)); });
     o.read_objects("absences", [&](JsonObject& a) {
       Absence absence;
       a.read("interface", absence.interface);

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/file.hpp"
-#include "store/json_object.hpp"
+#include "base/json_object.hpp"
 
 namespace ergometer {
 namespace {

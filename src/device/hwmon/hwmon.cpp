@@ -270,7 +270,7 @@ void discover_hwmon(const Host& host, const DiscoverOptions& options, Discovery&
   if (!denied.files.empty()) {
     const auto reason = fmt::format("permission denied: {}", fmt::join(denied.files, ", "));
     const auto remedy = fmt::format("sudo chmod a+r {}", fmt::join(denied.files, " "));
-    out.node.absences.push_back({"hwmon", "power or energy", reason, remedy});
+    out.node.absences.push_back({"hwmon", "power or energy", reason, remedy, true});
     out.warnings.push_back({"sensor-forbidden", "hwmon may not be read: " + reason, remedy});
   } else if (chips.empty()) {
     out.node.absences.push_back(

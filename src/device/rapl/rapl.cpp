@@ -14,6 +14,7 @@ using namespace rapl;
 constexpr const char* kPerfRemedy =
     "for perf: sudo sysctl kernel.perf_event_paranoid=0, or sudo setcap cap_perfmon+ep on the program";
 constexpr const char* kPowercapRemedy = "for powercap: sudo chmod a+r /sys/class/powercap/*/energy_uj";
+constexpr const char* kDaemonRemedy = "for all members of a group: run ergometerd (docs/daemon.md)";
 
 bool allowed(const DiscoverOptions& options, std::string_view variant) {
   return options.only.empty() || std::ranges::count(options.only, "rapl") > 0 ||
@@ -44,8 +45,10 @@ void report_missing(const Missing& perf, const Missing& powercap, bool one_only,
   if (remedy.empty())
     remedy = one_only ? "allow the other interface too: --sensors rapl"
                       : "sudo modprobe intel_rapl_msr (AMD too); virtual machines have no such counter";
+  absence.forbidden = perf.denied || powercap.denied;
+  if (absence.forbidden) remedy += fmt::format("; {}", kDaemonRemedy);
   absence.remedy = remedy;
-  if (perf.denied || powercap.denied)
+  if (absence.forbidden)
     out.warnings.push_back({"sensor-forbidden", "the processor's energy may not be read: " + absence.reason, remedy});
   out.node.absences.push_back(std::move(absence));
 }
@@ -53,8 +56,9 @@ void report_missing(const Missing& perf, const Missing& powercap, bool one_only,
 // Zones of an else readable interface that are forbidden: said once for all of them.
 void report_denied_zones(const std::vector<std::string>& denied, Discovery& out) {
   const auto reason = fmt::format("permission denied: {}", fmt::join(denied, ", "));
-  out.node.absences.push_back({"rapl-powercap", "some zones", reason, kPowercapRemedy});
-  out.warnings.push_back({"sensor-forbidden", "some energy zones may not be read: " + reason, kPowercapRemedy});
+  const auto remedy = fmt::format("{}; {}", kPowercapRemedy, kDaemonRemedy);
+  out.node.absences.push_back({"rapl-powercap", "some zones", reason, remedy, true});
+  out.warnings.push_back({"sensor-forbidden", "some energy zones may not be read: " + reason, remedy});
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "store/json_object.hpp"
+#include "base/json_object.hpp"
 
 #include <fmt/format.h>
 
@@ -213,6 +213,17 @@ Result<void> read_json(std::string_view text, const std::string& source, const c
   if (!complaint.empty())
     return fail(ErrorCode::corrupt, fmt::format("{}: {}", source, complaint),
                 "correct the value, or remove it: a missing value is null");
+  return {};
+}
+
+Result<void> read_json_object(std::string_view text, const std::string& source,
+                              const std::function<void(JsonObject&)>& use) {
+  const Parsed json = Parsed::parse(text.begin(), text.end(), nullptr, false);
+  if (!json.is_object()) return fail(ErrorCode::corrupt, fmt::format("{} is no JSON object", source));
+  std::string complaint;
+  JsonObject object(&json, "", complaint);
+  use(object);
+  if (!complaint.empty()) return fail(ErrorCode::corrupt, fmt::format("{}: {}", source, complaint));
   return {};
 }
 

@@ -1,5 +1,6 @@
 // JsonObject: reads the members of a JSON object with their kinds checked; the first complaint is kept and becomes the
-// file's error. Used by run_json.cpp and study_table_json.cpp. The JSON library stays out of this header.
+// text's error. Used for run.json, node.json, a study's table.json and what the daemon says. The JSON library stays out
+// of this header.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +41,8 @@ class JsonObject {
  private:
   friend Result<void> read_json(std::string_view, const std::string&, const char*,
                                 const std::function<void(JsonObject&)>&);
+  friend Result<void> read_json_object(std::string_view, const std::string&,
+                                       const std::function<void(JsonObject&)>&);
   JsonObject(const void* json, std::string where, std::string& complaint)
       : json_(json), where_(std::move(where)), complaint_(complaint) {}
   const void* json_;        // the library's object
@@ -52,5 +55,8 @@ class JsonObject {
 // complained about.
 [[nodiscard]] Result<void> read_json(std::string_view text, const std::string& source, const char* schema,
                                      const std::function<void(JsonObject&)>& use);
+// The same for an object without a schema of its own, a part of something that has one.
+[[nodiscard]] Result<void> read_json_object(std::string_view text, const std::string& source,
+                                            const std::function<void(JsonObject&)>& use);
 
 }  // namespace ergometer

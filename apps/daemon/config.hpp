@@ -1,0 +1,27 @@
+// The daemon's configuration, ergometerd.toml (docs/daemon.md). Used by main.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/units.hpp"
+
+namespace ergometer::daemon {
+
+struct Config {
+  std::vector<std::string> read_groups{"ergometer"}, read_users;
+  std::vector<std::string> sensors{"rapl", "ipmi", "hwmon", "cray"};  // interfaces
+  // No sensor is read more often, whoever asks: a finer processor power tells of secrets (CVE-2020-8694).
+  Nanos interval = std::chrono::milliseconds(50);
+  int max_clients = 512;
+  std::string metrics;  // "ADDRESS:PORT" of the Prometheus endpoint; "": none
+};
+
+// Errors: a file that is no TOML; a key or a kind of value that is not known, with its line and the nearest key.
+[[nodiscard]] Result<Config> parse_config(const std::string& text, const std::string& file);
+// The defaults where `file` does not exist and is not `required`.
+[[nodiscard]] Result<Config> load_config(const std::filesystem::path& file, bool required);
+
+}  // namespace ergometer::daemon
