@@ -74,6 +74,7 @@ std::string energy_metric(const StudyTable& table) {
 std::string number_text(double value, const std::string& unit) {
   if (unit == "s") return seconds_text(value);
   if (unit == "B") return bytes_text(value);
+  if (unit == "1/s") return fmt::format("{:.4g}/s", value);  // a prefix would read "k1/s"
   return unit.empty() ? fmt::format("{:.4g}", value) : with_unit(value, unit);
 }
 
@@ -83,7 +84,8 @@ std::string centre_text(const Centre& centre, const std::string& unit) {
   if (unit == "s") text += " s";
   if (!centre.interval || centre.value == 0) return text;
   const double half = (centre.interval->high - centre.interval->low) / 2;
-  return text + fmt::format(" \u00b1{:.2g}%", 100 * half / std::abs(centre.value));
+  const double percent = 100 * half / std::abs(centre.value);
+  return text + (percent < 99.5 ? fmt::format(" \u00b1{:.2g}%", percent) : fmt::format(" \u00b1{:.0f}%", percent));
 }
 
 struct ShownMetric {
