@@ -1,5 +1,5 @@
 # Sourced by demo, test and bench: installs what is missing, configures, and keeps account of the time.
-# Provides: install_packages, start_installing and wait_for_packages [HEADING], configure PRESET [OPTION ...], build PRESET TARGET..., phase NAME, print_phases.
+# Provides: install_packages, install_optional, start_installing and wait_for_packages [HEADING], configure PRESET [OPTION ...], build PRESET TARGET..., phase NAME, print_phases.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -51,7 +51,19 @@ install_packages() {   # [HEADING], as missing_packages
   rm -f "$log"
 }
 
-# The same beside other work: start_installing, then wait_for_packages, which ends the script if that failed. The
+# What only some tests need. A package whose set-up fails is taken off again, so that apt stays in order.
+install_optional() {
+  local missing=$(comm -23 <(missing_packages | sort) <(missing_packages optional | sort))
+  command -v dpkg-query >/dev/null && [ -n "$missing" ] || return 0
+  [ "$(id -u)" = 0 ] || as_root=sudo
+  echo "Installing from Debian, for some tests:" $missing
+  if ! $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing >/dev/null 2>&1; then
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get purge -q -y --autoremove $missing >/dev/null 2>&1 || true
+    echo "scripts: they could not be installed, so tests that need them are skipped"
+  fi
+}
+
+# As install_packages, beside other work: start_installing, then wait_for_packages, which ends the script if that failed. The
 # password for sudo, if it wants one, is asked for before.
 installing=
 start_installing() {
