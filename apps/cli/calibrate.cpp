@@ -128,6 +128,8 @@ Result<void> record(const CalibrateOptions& options, const Context& context, con
   }
   (*session)->command_ended(std::nullopt, std::nullopt);
   if (const auto stopped = (*session)->stop(); !stopped) return tl::unexpected(stopped.error());
+  std::error_code ec;
+  fs::remove_all(dir / "markers", ec);  // of this process, which lives on; regions.csv holds them
   return played;
 }
 
