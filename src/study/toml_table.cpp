@@ -141,4 +141,17 @@ void TomlTable::table(const char* key, const std::function<void(TomlTable&)>& us
   }
 }
 
+std::size_t read_choice(TomlTable& table, const char* key, const std::vector<std::string>& words,
+                        std::size_t otherwise) {
+  std::string word = words[otherwise];
+  table.read(key, word);
+  const auto found = std::ranges::find(words, word);
+  if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
+  const auto nearest = nearest_name(word, words);
+  table.complain(TomlTable::line_of(*table.toml().get(key)), fmt::format("\"{}\" is no {}", word, key),
+                 nearest.empty() ? fmt::format("write one of: {}", fmt::join(words, ", "))
+                                 : fmt::format("did you mean \"{}\"? There are: {}", nearest, fmt::join(words, ", ")));
+  return otherwise;
+}
+
 }  // namespace ergometer

@@ -50,4 +50,8 @@ class TomlTable {
   std::optional<Error>& first_;
 };
 
+// The place in `words` of the word under `key`, or `otherwise`; another word is a complaint.
+[[nodiscard]] std::size_t read_choice(TomlTable& table, const char* key, const std::vector<std::string>& words,
+                                      std::size_t otherwise);
+
 }  // namespace ergometer
