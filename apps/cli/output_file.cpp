@@ -15,10 +15,14 @@ namespace fs = std::filesystem;
 Result<OutputFile> OutputFile::open(const std::string& target) {
   OutputFile out;
   if (target.empty()) return out;
+  if (auto ok = check_parent(target); !ok) return tl::unexpected(ok.error());
   out.target_ = target;
   out.temporary_ = fmt::format("{}.tmp{}", target, ::getpid());
   out.file_ = std::fopen(out.temporary_.c_str(), "wxe");
-  if (!out.file_) return tl::unexpected(errno_error("create", std::exchange(out.temporary_, {}), errno));
+  if (!out.file_) {
+    out.temporary_.clear();
+    return tl::unexpected(errno_error("create", target, errno));
+  }
   return out;
 }
 
@@ -48,6 +52,14 @@ Result<void> OutputFile::commit() {
     return tl::unexpected(errno_error("write", target_, errno));
   temporary_.clear();
   return {};
+}
+
+Result<void> check_parent(const fs::path& output) {
+  std::error_code ec;
+  const auto parent = fs::absolute(output, ec).parent_path();
+  if (fs::is_directory(parent, ec)) return {};
+  return fail(ErrorCode::not_found, fmt::format("there is no folder {}", parent.string()),
+              "make it, or name another file with -o");
 }
 
 Result<void> refuse_input(const fs::path& folder, const fs::path& output) {

@@ -28,6 +28,9 @@ class OutputFile {
   std::FILE* file_ = nullptr;
 };
 
+// The folder that `output` would lie in must be there.
+[[nodiscard]] Result<void> check_parent(const std::filesystem::path& output);
+
 // The output must not be a file inside `folder`, by whatever name it is reached.
 [[nodiscard]] Result<void> refuse_input(const std::filesystem::path& folder, const std::filesystem::path& output);
 

@@ -7,6 +7,7 @@
 #include "base/file.hpp"
 #include "base/number.hpp"
 #include "command.hpp"
+#include "output_file.hpp"
 #include "report_pages.hpp"
 #include "store/study_table_json.hpp"
 
@@ -28,8 +29,9 @@ Result<void> check_factor(const char* option, const std::string& text) {
               "give a number, 0 or more, with a point for decimals: 0.30");
 }
 
-// A folder in the way would only be noticed after all the work.
+// A folder in the way, or none, would only be noticed after all the work.
 Result<void> check_output(const ReportOptions& options) {
+  if (auto ok = check_parent(options.output); !ok) return ok;
   std::error_code ec;
   if (fs::is_directory(options.output, ec))
     return fail(ErrorCode::invalid_argument, fmt::format("{} is a folder", options.output),
