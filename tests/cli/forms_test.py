@@ -233,6 +233,11 @@ class Exports(FormsTest):
         strict_json(self.good("export", "r", "--format", "perfetto"))
         self.refused("export", "r", "--format", "supercloud", says=["no GPU with power"])
 
+    def test_a_folder_that_is_not_there(self):
+        self.by_hand("r")
+        for words in (("export", "r", "--format", "csv", "-o", "no/r.csv"), ("report", "r", "-o", "no/r.html")):
+            self.refused(*words, says=["there is no folder ", "/no\n", "make it, or name another file with -o"])
+
     def test_unknown_format(self):
         self.by_hand("r")
         self.refused("export", "r", "--format", "openmetric", says=['did you mean "openmetrics"?'])
