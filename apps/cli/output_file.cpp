@@ -58,7 +58,7 @@ Result<void> check_parent(const fs::path& output) {
   std::error_code ec;
   const auto parent = fs::absolute(output, ec).parent_path();
   if (fs::is_directory(parent, ec)) return {};
-  return fail(ErrorCode::not_found, fmt::format("there is no folder {}", parent.string()),
+  return fail(ErrorCode::not_found, fmt::format("{} cannot be written: there is no folder {}", output.string(), parent.string()),
               "make it, or name another file with -o");
 }
 

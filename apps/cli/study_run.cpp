@@ -93,19 +93,20 @@ class ProgressLine {
   }
   static std::string energy_text_of(const StudyProgress& progress) {
     if (!progress.energy_j) return "no energy yet";
-    return fmt::format("{}{} so far", with_unit(*progress.energy_j, "J"), progress.energy_modelled ? " (model)" : "");
+    return fmt::format("{}{} so far", progress.energy_modelled ? "~" : "", with_unit(*progress.energy_j, "J"));
   }
 
   void tell_end(const EngineEvent& event) {
     const auto& end = *event.end;
     const auto done = event.progress.planned - event.progress.left;
     std::string line = fmt::format("[{}/{}] {}: {}", done, event.progress.planned, event.cell, to_word(end.verdict));
-    const auto add = [&](const char* metric, const char* unit) {
+    const auto add = [&](const char* metric, const char* unit, const char* mark) {
       if (const auto found = end.metrics.find(metric); found != end.metrics.end())
-        line += fmt::format(", {}", with_unit(found->second.value, unit));
+        line += fmt::format(", {}{}", mark, with_unit(found->second.value, unit));
     };
-    add("duration_s", "s");
-    add(end.metrics.contains("energy_j") ? "energy_j" : "modelled_energy_j", "J");
+    add("duration_s", "s", "");
+    const bool measured = end.metrics.contains("energy_j");
+    add(measured ? "energy_j" : "modelled_energy_j", "J", measured ? "" : "~");
     if (event.progress.left > 0) line += fmt::format("; {}, {}", left_text(event.progress), energy_text_of(event.progress));
     fmt::print(stderr, "{}\n", printable(line));
     if (end.verdict != ergometer::Verdict::valid)

@@ -246,10 +246,12 @@ void add_gauges(const Trace& trace, std::size_t column, const Rows& rows, std::v
   };
   const std::string key = prefix + "/" + channel.column;
   if (channel.behaviour == Behaviour::gauge) {
-    fill(key, [](const Share& s) { return std::optional(s.amount / s.covered_s); });
-    if (channel.quantity == Quantity::bytes)
-      fill(prefix + "/peak_" + channel.column,
-           [](const Share& s) { return s.highest ? s.highest : std::optional(s.amount / s.covered_s); });
+    // Memory comes and goes at once: what the readings around a short region say is not what the region held.
+    const bool abrupt = channel.quantity == Quantity::bytes;
+    fill(key, [abrupt](const Share& s) {
+      return abrupt && !s.highest ? std::nullopt : std::optional(s.amount / s.covered_s);
+    });
+    if (abrupt) fill(prefix + "/peak_" + channel.column, [](const Share& s) { return s.highest; });
   } else if (channel.column.ends_with("cpu_s")) {
     const auto stem = channel.column.substr(0, channel.column.size() - 1);
     fill(prefix + "/" + stem + "ratio", [](const Share& s) { return std::optional(s.amount / s.covered_s); });

@@ -311,6 +311,21 @@ TEST(Totals, MetricsOfARegion) {
   EXPECT_EQ(m.count("host"), 0u);
 }
 
+// Memory before and after a short region says nothing of the region; the processor time of a counter does.
+TEST(Totals, MemoryOfARegionThatNoReadingSawIsUnknown) {
+  Channel cpu = gauge("cpu_s", Quantity::duration, "tree", Scope::tree);
+  cpu.behaviour = Behaviour::counter;
+  const auto s = summarise(run_of(0, 10),
+                           {trace("cpu", cpu, readings_of([](double t) { return 3 * t; }, 0, 10, 1)),
+                            trace("mem", gauge("resident_bytes", Quantity::bytes, "tree", Scope::tree),
+                                  readings_of([](double t) { return 1000 * t; }, 0, 10, 1))},
+                           {region("infer", 2.2, 2.4)});
+  const auto& m = s.regions[0].metrics;
+  EXPECT_EQ(m.count("tree/resident_bytes"), 0u);
+  EXPECT_EQ(m.count("tree/peak_resident_bytes"), 0u);
+  EXPECT_NEAR(m.at("tree/cpu_s"), 0.6, 1e-9);
+}
+
 TEST(Totals, ManyStepsArePooledByEpoch) {
   std::vector<Region> regions;
   for (int e = 0; e < 2; ++e) {
