@@ -138,16 +138,57 @@ def show_day(options, row):
             shutil.rmtree(folder)
 
 
+def study_text(command, factors, rest=""):
+    return f'name = "b"\ncommand = {json.dumps(command)}\n[factors]\n{factors}\n{rest}\n'
+
+
+def study_gap(options, row):
+    """From the end of one cell's command to the begin of the next one's: in a study, and in a loop of a shell around the same
+    measurement. Their difference is what the executor adds."""
+    cells = 3 if options.quick else 30
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
+        folder = pathlib.Path(folder)
+        (folder / "b.toml").write_text(study_text("true", f"a = {list(range(cells))}"))
+        tool = str(options.bin / "ergometer")
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder, "check": True}
+        subprocess.run([tool, "study", "run", "b.toml"], **quiet)
+        loop = "i=0; while [ $i -lt $2 ]; do \"$1\" run -o loop/$(printf %04d $i) --quiet -- true; i=$((i+1)); done"
+        subprocess.run(["sh", "-c", loop, "sh", tool, str(cells)], **quiet)
+        medians = []
+        for name, what in (("runs/b/runs", "study"), ("loop", "shell loop")):
+            runs = [json.loads(f.read_text()) for f in (folder / name).glob("*/run.json")]
+            runs.sort(key=lambda run: run["begin_ns"])
+            gaps = [(b["begin_ns"] - a["end_ns"]) * 1e-9 for a, b in zip(runs, runs[1:])]
+            medians.append(statistics.median(gaps))
+            row(f"from one command to the next, {what} (ms)", quantiles(gaps, 1e3), "")
+        row("... added by the executor (ms)", f"{(medians[0] - medians[1]) * 1e3:.1f}", "50")
+
+
+def study_plan(options, row):
+    side = 10 if options.quick else 317
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "b.toml").write_text(study_text("true {a} {b}", f"a = {list(range(side))}\nb = {list(range(side))}"))
+        times = []
+        for _ in range(1 if options.quick else 5):
+            begin = time.monotonic()
+            subprocess.run([options.bin / "ergometer", "study", "plan", "b.toml"], stdout=subprocess.DEVNULL, cwd=folder,
+                           check=True)
+            times.append(time.monotonic() - begin)
+        row(f"study plan of {side * side} cells (s)", quantiles(times, 1, 2), "2")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("bin", type=pathlib.Path)
     parser.add_argument("nvml", type=pathlib.Path)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--day", help="keep the generated day in this folder")
-    parser.add_argument("--only", help="comma-separated: start,overhead,kill,show")
+    parser.add_argument("--only", help="comma-separated: start,overhead,kill,show,gap,plan")
     options = parser.parse_args()
     options.bin, options.nvml = options.bin.resolve(), options.nvml.resolve()
-    parts = {"start": start_delay, "overhead": overhead, "kill": lost_after_kill, "show": show_day}
+    parts = {"start": start_delay, "overhead": overhead, "kill": lost_after_kill, "show": show_day,
+             "gap": study_gap, "plan": study_plan}
     print(f"{'what (median, smallest to largest)':72} {'measured':>26} {'reach':>6}")
     for name, part in parts.items():
         if not options.only or name in options.only.split(","):

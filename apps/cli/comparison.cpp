@@ -46,6 +46,10 @@ ComparedRun compared(const std::string& path, const LoadedRun& run) {
   out.uncertainty_j = run.summary.run.uncertainty_j;
   if (out.energy_j && out.duration_s && *out.duration_s > 0) out.mean_power_w = *out.energy_j / *out.duration_s;
   out.energy_per_sample_j = energy_per_sample(run.summary);
+  for (const auto& node : run.summary.nodes)
+    for (const auto& domain : node.domains)
+      if (domain.in_total && domain.measured && domain.energy_j)
+        out.domains_j[run.summary.nodes.size() > 1 ? node.name + ": " + domain.domain : domain.domain] += *domain.energy_j;
   out.partial = run.summary.run.partial;
   out.valid = run.summary.run.valid;
   return out;

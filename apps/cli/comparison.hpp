@@ -2,12 +2,14 @@
 // comparison are made of the same values.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "analysis/statistics.hpp"
 #include "library/load_run.hpp"
+#include "report_pages.hpp"
 
 namespace ergometer::cli {
 
@@ -15,6 +17,7 @@ namespace ergometer::cli {
 struct ComparedRun {
   std::string path, name;  // `name` is unlike every other's
   std::optional<double> duration_s, energy_j, uncertainty_j, mean_power_w, energy_per_sample_j;
+  std::map<std::string, double> domains_j;  // of the measured domains in the total; "node: gpu/0" where there are several
   bool partial = false, valid = true;
 };
 
@@ -43,5 +46,7 @@ struct RunComparison {
 [[nodiscard]] std::string comparison_text(const RunComparison& comparison, std::size_t width);
 // Schema "ergometer.comparison/1" (docs/schemas/comparison.schema.json).
 [[nodiscard]] std::string comparison_json(const RunComparison& comparison);
+// The same as a page: figures and tables in one HTML file.
+[[nodiscard]] PageText comparison_page(const RunComparison& comparison);
 
 }  // namespace ergometer::cli

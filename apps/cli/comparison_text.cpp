@@ -32,6 +32,39 @@ std::string change_cell(const RunComparison& c, std::size_t run, const char* qua
   return run == 0 ? "" : kMissing;
 }
 
+ComparisonJson comparison_value(const RunComparison& c) {
+  ComparisonJson out{{"schema", "ergometer.comparison/1"}, {"runs", ComparisonJson::array()},
+                     {"comparisons", ComparisonJson::array()}, {"caveats", c.caveats}};
+  for (const auto& run : c.runs)
+    out["runs"].push_back({{"path", run.path},
+                           {"name", run.name},
+                           {"duration_s", known(run.duration_s)},
+                           {"energy_j", known(run.energy_j)},
+                           {"uncertainty_j", known(run.uncertainty_j)},
+                           {"mean_power_w", known(run.mean_power_w)},
+                           {"energy_per_sample_j", known(run.energy_per_sample_j)},
+                           {"domains_j", run.domains_j},
+                           {"partial", run.partial},
+                           {"valid", run.valid}});
+  for (const auto& q : c.quantities) {
+    ComparisonJson regions = nullptr;
+    if (q.regions)
+      regions = {{"family", q.family},
+                 {"pairs", q.regions->pairs},
+                 {"difference", known(q.regions->difference)},
+                 {"interval", bounds(q.regions->interval)},
+                 {"distinguishable", q.regions->distinguishable()}};
+    out["comparisons"].push_back({{"run", q.run},
+                                  {"against", 0},
+                                  {"quantity", q.quantity},
+                                  {"difference", known(q.difference)},
+                                  {"interval", bounds(q.interval)},
+                                  {"regions", std::move(regions)},
+                                  {"verdict", q.verdict}});
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string comparison_text(const RunComparison& c, std::size_t width) {
@@ -62,35 +95,17 @@ std::string comparison_text(const RunComparison& c, std::size_t width) {
 }
 
 std::string comparison_json(const RunComparison& c) {
-  ComparisonJson out{{"schema", "ergometer.comparison/1"}, {"runs", ComparisonJson::array()},
-                     {"comparisons", ComparisonJson::array()}, {"caveats", c.caveats}};
-  for (const auto& run : c.runs)
-    out["runs"].push_back({{"path", run.path},
-                           {"name", run.name},
-                           {"duration_s", known(run.duration_s)},
-                           {"energy_j", known(run.energy_j)},
-                           {"uncertainty_j", known(run.uncertainty_j)},
-                           {"mean_power_w", known(run.mean_power_w)},
-                           {"energy_per_sample_j", known(run.energy_per_sample_j)},
-                           {"partial", run.partial},
-                           {"valid", run.valid}});
-  for (const auto& q : c.quantities) {
-    ComparisonJson regions = nullptr;
-    if (q.regions)
-      regions = {{"family", q.family},
-                 {"pairs", q.regions->pairs},
-                 {"difference", known(q.regions->difference)},
-                 {"interval", bounds(q.regions->interval)},
-                 {"distinguishable", q.regions->distinguishable()}};
-    out["comparisons"].push_back({{"run", q.run},
-                                  {"against", 0},
-                                  {"quantity", q.quantity},
-                                  {"difference", known(q.difference)},
-                                  {"interval", bounds(q.interval)},
-                                  {"regions", std::move(regions)},
-                                  {"verdict", q.verdict}});
-  }
-  return out.dump(2, ' ', false, ComparisonJson::error_handler_t::replace) + "\n";
+  return comparison_value(c).dump(2, ' ', false, ComparisonJson::error_handler_t::replace) + "\n";
+}
+
+PageText comparison_page(const RunComparison& c) {
+  const ComparisonJson page{{"schema", "ergometer.page/1"}, {"kind", "comparison"}, {"comparison", comparison_value(c)}};
+  std::string title = c.runs.front().name + " and ";
+  title += c.runs.size() == 2 ? c.runs[1].name : fmt::format("{} others", c.runs.size() - 1);
+  std::string fallback;
+  for (const auto& q : c.quantities) fallback += q.verdict + ". ";
+  return {title + " \xC2\xB7 Ergometer", fallback + "The figures of this page need JavaScript.",
+          page.dump(-1, ' ', true, ComparisonJson::error_handler_t::replace)};
 }
 
 }  // namespace ergometer::cli

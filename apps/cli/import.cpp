@@ -17,8 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kLargestFile = std::size_t{4} << 30U;
-
 struct ImportOptions {
   std::vector<std::string> files;
   std::string output, name, dates;
@@ -37,9 +35,7 @@ Result<foreign::DateOrder> date_order(const std::string& word) {
 }
 
 Result<void> gather(const std::string& file, const foreign::ImportOptions& options, Gathered& out) {
-  const auto text = read_file(file, kLargestFile);
-  if (!text) return tl::unexpected(text.error());
-  auto imported = foreign::import_text(*text, fs::path(file).filename().string(), options);
+  auto imported = foreign::import_file(file, options);
   if (!imported) return tl::unexpected(imported.error());
   if (auto* study = std::get_if<StudyTable>(&*imported)) {
     out.studies.emplace_back(fs::path(file).stem().string(), std::move(*study));

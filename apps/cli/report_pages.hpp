@@ -1,4 +1,4 @@
-// The two kinds of pages that `ergometer report` writes. Used by report.cpp.
+// The pages that `ergometer report` writes, and what any page is made of. Used by report.cpp and compare.
 #pragma once
 
 #include <filesystem>

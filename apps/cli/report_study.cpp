@@ -3,88 +3,23 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "analysis/decision.hpp"
 #include "analysis/effects.hpp"
-#include "analysis/scaling.hpp"
 #include "analysis/statistics.hpp"
 #include "report/page_study.hpp"
 #include "report_pages.hpp"
 #include "store/study_table_json.hpp"
+#include "study_questions.hpp"
 
 namespace ergometer::cli {
 namespace {
-
-using Cells = std::vector<std::size_t>;
 
 PageInterval interval_of(const Bounds& bounds) { return {bounds.low, bounds.high}; }
 std::optional<PageInterval> interval_of(const std::optional<Bounds>& bounds) {
   return bounds ? std::optional(interval_of(*bounds)) : std::nullopt;
 }
 PageChange change_for_page(const Change& change) { return {change.share, interval_of(change.interval)}; }
-
-// Time and energy of the same amount of work.
-struct MetricPair {
-  std::string time, energy;
-};
-
-// Cells with a valid run that has all of `metrics`.
-std::size_t cells_with(const StudyTable& table, std::initializer_list<std::string> metrics) {
-  std::set<std::size_t> cells;
-  for (const auto& run : table.runs)
-    if (run.verdict == Verdict::valid &&
-        std::all_of(metrics.begin(), metrics.end(), [&](const std::string& m) { return run.metrics.count(m) > 0; }))
-      cells.insert(run.cell);
-  return cells.size();
-}
-
-// By epoch where most cells have epochs, else whole runs; measured before modelled; else the first metrics of the right
-// units, as an imported table may call them anything.
-MetricPair pick_metrics(const StudyTable& table) {
-  const std::size_t all = cells_with(table, {});
-  for (const MetricPair& pair :
-       {MetricPair{"seconds_per_epoch", "energy_per_epoch_j"}, MetricPair{"duration_s", "energy_j"},
-        MetricPair{"seconds_per_epoch", "modelled_energy_per_epoch_j"}, MetricPair{"duration_s", "modelled_energy_j"}})
-    if (const auto cells = cells_with(table, {pair.time, pair.energy}); cells > 0 && 2 * cells >= all) return pair;
-  MetricPair out;
-  for (const auto& m : table.metrics) {
-    if (!m.lower_is_better || cells_with(table, {m.name}) == 0) continue;
-    if (out.time.empty() && (m.unit == "s" || m.unit.starts_with("s/"))) out.time = m.name;
-    const bool energy =
-        m.unit == "J" || m.unit == "kJ" || m.unit == "Wh" || m.unit == "kWh" || m.unit.starts_with("J/");
-    if (out.energy.empty() && energy) out.energy = m.name;
-  }
-  return out;
-}
-
-bool is_numeric(const StudyFactor& factor) {
-  std::size_t numbers = 0;
-  for (const auto& value : factor.values) numbers += value && *value > 0 ? 1 : 0;
-  return factor.levels.size() >= 2 && numbers == factor.levels.size();
-}
-
-// What `cell` has in common with its group: its levels of the factors that `keep` accepts and that vary at all.
-template <class Keep>
-std::string group_name(const StudyTable& table, std::size_t cell, Keep keep) {
-  std::string out;
-  for (std::size_t f = 0; f < table.factors.size(); ++f) {
-    const auto& factor = table.factors[f];
-    if (factor.levels.size() < 2 || !keep(f)) continue;
-    if (!out.empty()) out += ", ";
-    const auto& level = factor.levels[table.cells[cell].levels[f]];
-    const bool named = !factor.values.empty() && !factor.values[table.cells[cell].levels[f]];
-    out += named ? level : fmt::format("{} {}", factor.name, level);
-  }
-  return out;
-}
-
-template <class Keep>
-std::map<std::string, Cells> groups_of(const StudyTable& table, Keep keep) {
-  std::map<std::string, Cells> out;
-  for (std::size_t cell = 0; cell < table.cells.size(); ++cell) out[group_name(table, cell, keep)].push_back(cell);
-  return out;
-}
 
 void add_centres(StudyPage& page) {
   std::map<std::pair<std::size_t, std::string>, std::vector<double>> values;
@@ -97,24 +32,54 @@ void add_centres(StudyPage& page) {
       page.centres.push_back({key.first, key.second, centre->value, interval_of(centre->interval), centre->count});
 }
 
-// Against each factor of numbers, time and energy of every group of cells that differ in it alone.
-void add_fits(StudyPage& page) {
-  for (std::size_t f = 0; f < page.table.factors.size(); ++f) {
-    const auto& factor = page.table.factors[f];
-    if (!is_numeric(factor)) continue;
-    for (const auto& [name, cells] : groups_of(page.table, [f](std::size_t other) { return other != f; })) {
-      if (cells.size() < 3) continue;  // a law through two points says nothing
-      for (const auto& metric : {page.time_metric, page.energy_metric}) {
-        if (metric.empty()) continue;
-        const auto points = points_of(page.table, factor.name, metric, cells);
-        if (!points) continue;
-        const auto law = fit_power_law(*points);
-        if (!law) continue;
-        page.fits.push_back({factor.name, metric, name, cells, law->a, law->b, law->c, law->r_squared,
-                             interval_of(law->b_interval), law->held_out_error, law->x_min, law->x_max});
+void add_scaling(StudyPage& page, const MetricPair& metrics) {
+  for (const auto& [factor, metric, group, cells, law] : scaling_laws(page.table, metrics))
+    page.fits.push_back({factor, metric, group, cells, law.a, law.b, law.c, law.r_squared, interval_of(law.b_interval),
+                         law.held_out_error, law.x_min, law.x_max});
+  for (const auto& [factor, group, rows] : scaling_tables(page.table, metrics)) {
+    PageScaling out{factor, group, {}};
+    for (const auto& row : rows) {
+      PageScalingRow to{row.gpus, row.time_s.value, interval_of(row.time_s.interval), {}, {}, row.speed_up,
+                        interval_of(row.speed_up_interval), row.efficiency, interval_of(row.efficiency_interval),
+                        row.energy_ratio, interval_of(row.energy_ratio_interval)};
+      if (row.energy_j) {
+        to.energy = row.energy_j->value;
+        to.energy_interval = interval_of(row.energy_j->interval);
       }
+      out.rows.push_back(to);
     }
+    page.scaling.push_back(std::move(out));
   }
+  for (const auto& [work, rate] : energy_rates(page.table))
+    page.rates.push_back({work, rate.joules_per_gpu_hour, rate.mean_power_per_gpu_w, interval_of(rate.interval),
+                          rate.r_squared, rate.largest_deviation, rate.runs});
+}
+
+PageNumber number_of(const Centre& centre) { return {centre.value, interval_of(centre.interval)}; }
+
+void add_p2(StudyPage& page) {
+  const auto names = p2_names(page.table);
+  if (!names) return;
+  const auto p2 = p2_tables(page.table, *names);
+  if (!p2) return page.missing.push_back("no tables by class of node: " + p2.error().message);
+  PageClasses out;
+  out.modelled = names->energy_j.starts_with("modelled");
+  for (const auto& row : p2->rows)
+    out.rows.push_back({row.node_class, row.phase, row.setting, number_of(row.runtime_s), number_of(row.energy_j),
+                        row.mean_power_w, row.component_shares});
+  for (const auto& r : p2->ratios)
+    out.ratios.push_back({r.a, r.b, r.phase, r.setting, {r.runtime_ratio, interval_of(r.runtime_interval)},
+                          {r.energy_ratio, interval_of(r.energy_interval)}, r.proxy_error, r.runtime_is_proxy});
+  for (const auto& idle : p2->idle)
+    out.idle.push_back({idle.node_class, idle.phase, idle.setting, number_of(idle.gpu_energy_j), idle.share, idle.penalty});
+  for (const auto& even : p2->break_even)
+    out.break_even.push_back({even.cpu_class, even.gpu_class, even.setting,
+                              even.kind == BreakEven::Kind::at_batch     ? "at_batch"
+                              : even.kind == BreakEven::Kind::gpu_always ? "gpu_always"
+                                                                         : "cpu_always",
+                              even.batch, even.low, even.high});
+  page.missing.insert(page.missing.end(), p2->missing.begin(), p2->missing.end());
+  page.classes = std::move(out);
 }
 
 void add_pick(StudyPage& page, const std::string& rule, const std::string& group, const std::vector<Option>& options,
@@ -132,24 +97,15 @@ void add_pick(StudyPage& page, const std::string& rule, const std::string& group
   page.picks.push_back(std::move(out));
 }
 
-// The reference is the uncapped device where the study varies a cap or a clock.
-std::optional<std::string> reference_factor(const StudyTable& table) {
-  for (const std::string name : {"power_limit", "graphics_clock", "clock"})
-    for (const auto& f : table.factors)
-      if (f.name == name && f.levels.size() > 1) return name;
-  return std::nullopt;
-}
-
-// Settings are compared within the same work: factors of names (network, phase, data set) tell works apart, factors of
-// numbers (cap, clock, GPUs, batch) are what a user chooses.
+// Settings are compared within the same work.
 void add_decisions(StudyPage& page) {
   if (page.time_metric.empty() || page.energy_metric.empty()) {
     page.missing.push_back("no decision between settings: the study has no metric of time together with one of energy");
     return;
   }
   const auto& table = page.table;
-  const auto factor = reference_factor(table);
-  for (const auto& [name, cells] : groups_of(table, [&](std::size_t f) { return !is_numeric(table.factors[f]); })) {
+  const auto factor = limit_factor(table);
+  for (const auto& [name, cells] : cells_by_work(table)) {
     const auto options = options_of(table, page.time_metric, page.energy_metric, cells);
     if (!options) {
       page.missing.push_back(name.empty() ? options.error().message : name + ": " + options.error().message);
@@ -196,13 +152,16 @@ Result<PageText> study_page(const std::filesystem::path& study, const PageFactor
   StudyPage page;
   page.table = std::move(*table);
   page.factors = factors;
-  const auto metrics = pick_metrics(page.table);
+  const auto metrics = comparison_metrics(page.table);
   page.time_metric = metrics.time;
   page.energy_metric = metrics.energy;
+  for (std::size_t f = 0; f < page.table.factors.size(); ++f)
+    if (is_work_factor(page.table.factors[f])) page.work.push_back(f);
   add_centres(page);
-  add_fits(page);
+  add_scaling(page, metrics);
   add_decisions(page);
   add_effects(page);
+  add_p2(page);
   const std::string title = page.table.name.empty() ? "Study" : page.table.name;
   std::size_t valid = 0;
   for (const auto& run : page.table.runs) valid += run.verdict == Verdict::valid ? 1 : 0;

@@ -1,10 +1,8 @@
 // `ergometer study status` and `ergometer study show`: how far a study is, and what came out of it.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <ctime>
 #include <map>
 
@@ -13,9 +11,9 @@
 #include "analysis/study_slice.hpp"
 #include "report/table.hpp"
 #include "report/units.hpp"
-#include "run_live.hpp"
 #include "store/study_table_json.hpp"
 #include "study.hpp"
+#include "study_answers.hpp"
 #include "study/cell_command.hpp"
 #include "study/progress.hpp"
 
@@ -23,16 +21,12 @@ namespace ergometer::cli {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr double kSlowdown = 0.1;
+constexpr double kSlowdown = 0.1, kZeusEta = 0.5;
 
 std::string when_text(std::int64_t unix_s) {
   const std::time_t time = unix_s;
   std::tm local{};
   return ::localtime_r(&time, &local) ? fmt::format("{:%Y-%m-%d %H:%M:%S}", local) : std::string(kMissing);
-}
-
-std::size_t output_width() {
-  return ::isatty(STDOUT_FILENO) == 1 ? static_cast<std::size_t>(terminal_width()) : 220;
 }
 
 Result<StudyFolder> opened(const StudyOptions& options) {
@@ -59,35 +53,6 @@ void print_troubles(const StudyFolder& study, const StudyState& state) {
 
 // --- show -----------------------------------------------------------------------------------------------------------
 
-// The first of these that any run has.
-std::string present_metric(const StudyTable& table, std::initializer_list<const char*> names) {
-  for (const char* name : names)
-    if (std::ranges::any_of(table.metrics, [&](const auto& metric) { return metric.name == name; })) return name;
-  return {};
-}
-
-std::string energy_metric(const StudyTable& table) {
-  return present_metric(table, {"energy_per_epoch_j", "energy_j", "modelled_energy_per_epoch_j", "modelled_energy_j",
-                                "seconds_per_epoch", "duration_s"});
-}
-
-std::string number_text(double value, const std::string& unit) {
-  if (unit == "s") return seconds_text(value);
-  if (unit == "B") return bytes_text(value);
-  if (unit == "1/s") return fmt::format("{:.4g}/s", value);  // a prefix would read "k1/s"
-  return unit.empty() ? fmt::format("{:.4g}", value) : with_unit(value, unit);
-}
-
-// "12.34 s ± 0.4 %".
-std::string centre_text(const Centre& centre, const std::string& unit) {
-  auto text = number_text(centre.value, unit);
-  if (unit == "s") text += " s";
-  if (!centre.interval || centre.value == 0) return text;
-  const double half = (centre.interval->high - centre.interval->low) / 2;
-  const double percent = 100 * half / std::abs(centre.value);
-  return text + (percent < 99.5 ? fmt::format(" \u00b1{:.2g}%", percent) : fmt::format(" \u00b1{:.0f}%", percent));
-}
-
 struct ShownMetric {
   const char* name;
   const char* title;
@@ -101,6 +66,7 @@ constexpr ShownMetric kShown[] = {{"seconds_per_epoch", "s/epoch", 0},
                                   {"modelled_energy_per_epoch_j", "J/epoch (model)", 1},
                                   {"samples_per_s", "samples/s", 5},
                                   {"energy_per_sample_j", "J/sample", 6},
+                                  {"modelled_energy_per_sample_j", "J/sample (model)", 6},
                                   {"duration_s", "time", 1},
                                   {"energy_j", "energy", 1},
                                   {"modelled_energy_j", "energy (model)", 2},
@@ -112,11 +78,6 @@ constexpr ShownMetric kShown[] = {{"seconds_per_epoch", "s/epoch", 0},
                                   {"loss", "loss", 8},
                                   {"accuracy", "accuracy", 11},
                                   {"cpu_ratio", "CPUs", 12}};
-
-std::string unit_of(const StudyTable& table, const std::string& metric) {
-  const auto found = std::ranges::find(table.metrics, metric, &StudyMetric::name);
-  return found == table.metrics.end() ? "" : found->unit;
-}
 
 struct CellCounts {
   int valid = 0, invalid = 0, failed = 0, missing = 0;
@@ -164,12 +125,12 @@ void print_cells(const StudyTable& table) {
         const double half = alone[cell].at(shown.name);
         centre->interval = Bounds{centre->value - half, centre->value + half};
       }
-      row.push_back(centre ? centre_text(*centre, unit_of(table, shown.name)) : "");
+      row.push_back(centre ? centre_text(*centre, unit_of_metric(table, shown.name)) : "");
     }
     out.rows.push_back(std::move(row));
   }
   if (out.rows.empty()) return static_cast<void>(fmt::print("  no run has ended yet\n"));
-  fmt::print("{}", render_table(out, output_width(), 2));
+  fmt::print("{}", render_table(out, study_width(), 2));
 }
 
 std::string effect_name(const StudyTable& table, const Effect& effect) {
@@ -192,7 +153,7 @@ void print_effects(const StudyTable& table, const std::string& metric) {
     return;
   }
   const auto found = std::ranges::find(table.metrics, metric, &StudyMetric::name);
-  fmt::print("\nEffects on {} (mean {}, {} runs):\n", found->title, number_text(effects->mean, found->unit), effects->runs);
+  fmt::print("\nEffects on {} (mean {}, {} runs):\n", found->title, study_number(effects->mean, found->unit), effects->runs);
   Table out;
   out.columns = {{"Effect", false, 0}, {"Levels", false, 0}, {"Variance", true, 0}, {"p", true, 0}};
   for (const auto& effect : effects->effects) {
@@ -211,40 +172,50 @@ void print_effects(const StudyTable& table, const std::string& metric) {
 
 std::string change_text(const Change& change) { return fmt::format("{:+.1f} %", 100 * change.share); }
 
-void print_pick(const std::vector<Option>& options, const char* rule, const std::optional<Pick>& pick) {
+void print_pick(const std::vector<Option>& options, std::size_t reference, const char* rule, const std::optional<Pick>& pick) {
   if (!pick) return;
-  fmt::print("    {}: {} (time {}, energy {}{})\n", rule, printable(options[pick->best].name), change_text(pick->time),
-             change_text(pick->energy),
-             pick->indistinguishable.empty() ? "" : fmt::format("; not told apart from {} more", pick->indistinguishable.size()));
+  std::string told = pick->best == reference
+                         ? "no other setting is better"
+                         : fmt::format("time {}, energy {}", change_text(pick->time), change_text(pick->energy));
+  if (!pick->intervals_known) told += "; measured once";
+  if (!pick->indistinguishable.empty()) told += fmt::format("; not told apart from {} more", pick->indistinguishable.size());
+  fmt::print("    {}: {} ({})\n", rule, printable(options[pick->best].name), told);
 }
 
-// Settings are compared where the work is the same: within each combination of workload and mode.
-void print_best(const StudyTable& table) {
-  const auto energy = energy_metric(table);
-  const bool by_epoch = energy.find("per_epoch") != std::string::npos;
-  const auto time = present_metric(table, {by_epoch ? "seconds_per_epoch" : "duration_s", "duration_s"});
-  if (energy.empty() || energy == time || time.empty()) return;
-  std::map<std::string, std::vector<std::size_t>> groups;
-  for (std::size_t cell = 0; cell < table.cells.size(); ++cell) {
-    std::string work;
-    for (std::size_t f = 0; f < table.factors.size(); ++f)
-      if (table.factors[f].name == "workload" || table.factors[f].name == "mode" || table.factors[f].name == "model")
-        work += fmt::format("{}{}", work.empty() ? "" : " ", table.factors[f].levels[table.cells[cell].levels[f]]);
-    groups[work].push_back(cell);
-  }
+// The largest power limit that the study set, which Zeus's cost needs.
+std::optional<double> largest_limit_w(const StudyTable& table) {
+  std::optional<double> largest;
+  for (const auto& factor : table.factors)
+    if (factor.name == "power_limit" && factor.unit == "W")
+      for (const auto& value : factor.values)
+        if (value) largest = std::max(largest.value_or(*value), *value);
+  return largest;
+}
+
+// Settings are compared where the work is the same.
+void print_best(const StudyTable& table, const MetricPair& metrics) {
+  if (metrics.energy.empty() || metrics.time.empty()) return;
+  const auto factor = limit_factor(table);
+  const auto limit = largest_limit_w(table);
   bool told = false;
-  for (const auto& [work, cells] : groups) {
-    const auto options = options_of(table, time, energy, cells);
+  for (const auto& [work, cells] : cells_by_work(table)) {
+    const auto options = options_of(table, metrics.time, metrics.energy, cells);
     if (!options || options->size() < 2) continue;
-    if (!told) fmt::print("\nBest settings{}:\n", energy.starts_with("modelled") ? " (energy by model)" : "");
+    if (!told)
+      fmt::print("\nBest settings, by {} and {}:\n", metric_of(table, metrics.energy).value()->title,
+                 metric_of(table, metrics.time).value()->title);
     told = true;
-    // The uncapped device, where caps vary.
-    const bool capped = std::ranges::any_of(table.factors, [](const auto& f) { return f.name == "power_limit"; });
-    const auto reference = reference_option(table, *options, capped ? std::optional<std::string>("power_limit") : std::nullopt);
-    fmt::print("  {}against {}:\n", work.empty() ? "" : printable(work) + ", ", printable((*options)[reference].name));
-    print_pick(*options, "least energy", least_energy(*options, reference));
-    print_pick(*options, "least energy, at most 10 % slower", least_energy_within(*options, reference, kSlowdown));
-    print_pick(*options, "least energy x time", least_energy_delay(*options, reference, 1));
+    const auto reference = reference_option(table, *options, factor);
+    fmt::print("  {}against {}{}:\n", work.empty() ? "" : printable(work) + ", ", printable((*options)[reference].name),
+               factor ? "" : ", the fastest");
+    print_pick(*options, reference, "least energy", least_energy(*options, reference));
+    print_pick(*options, reference, "least energy, at most 10 % slower", least_energy_within(*options, reference, kSlowdown));
+    print_pick(*options, reference, "least energy x time", least_energy_delay(*options, reference, 1));
+    print_pick(*options, reference, "least energy x time^2", least_energy_delay(*options, reference, 2));
+    if (limit)
+      print_pick(*options, reference, "least 0.5 energy + 0.5 limit x time (Zeus)",
+                 least_zeus_cost(*options, reference, kZeusEta, *limit));
+    print_pick(*options, reference, "knee of time and energy", knee(*options, reference));
   }
 }
 
@@ -291,13 +262,16 @@ int study_show(const StudyOptions& options) {
     fmt::print("{}", study_table_to_json(table));
     return 0;
   }
-  const auto metric = options.metric.empty() ? energy_metric(table) : options.metric;
+  const auto metrics = comparison_metrics(table);
+  const auto metric = !options.metric.empty() ? options.metric : metrics.energy.empty() ? metrics.time : metrics.energy;
   if (!options.metric.empty())
     if (const auto known = metric_of(table, options.metric); !known) return study_error(known.error());
   fmt::print("study {}{}{}\n\n", table.name, table.description.empty() ? "" : ": ", printable(table.description));
   print_cells(table);
   if (!metric.empty()) print_effects(table, metric);
-  print_best(table);
+  print_best(table, metrics);
+  print_scaling(table, metrics);
+  print_p2(table);
   for (const auto& warning : table.warnings)
     fmt::print("\nwarning: {}\n  {}\n", printable(warning.message), printable(warning.remedy));
   return 0;

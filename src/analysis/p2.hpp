@@ -20,7 +20,7 @@ struct P2Names {
   std::string inference = "inference";                                      // a level of `phase`
   std::string runtime_s = "duration_s", energy_j = "energy_j";              // metrics
   std::string energy_per_sample_j = "energy_per_sample_j";                  // a metric; energy_j stands in for it
-  std::string gpu_activity = "gpu_activity_ratio";                          // a metric, 0..1; tells idle accelerators
+  std::string gpu_activity = "gpu_active_ratio";                          // a metric, 0..1; tells idle accelerators
   std::vector<std::string> components = {"gpu", "cpu", "dram", "other"};
 };
 

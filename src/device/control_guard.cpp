@@ -45,12 +45,6 @@ std::string time_text(std::int64_t unix_s) {
 
 }  // namespace
 
-bool same_effect(const std::vector<Applied>& a, const std::vector<Applied>& b) {
-  return std::ranges::equal(a, b, [](const Applied& x, const Applied& y) {
-    return x.name == y.name && x.effective && y.effective && *x.effective == *y.effective;
-  });
-}
-
 std::string left_over_text(const Journal& journal, const std::string& boot_id) {
   const bool restarted = !journal.boot_id.empty() && !boot_id.empty() && journal.boot_id != boot_id;
   std::string what;

@@ -30,9 +30,6 @@ struct Applied {
   bool in_effect = true;                  // false: the device goes by another value than the requested one
 };
 
-// Two levels that the device treats as one: all their effective values are known and the same.
-[[nodiscard]] bool same_effect(const std::vector<Applied>& a, const std::vector<Applied>& b);
-
 // One thread at a time.
 class ControlGuard {
  public:

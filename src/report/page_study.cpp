@@ -86,6 +86,79 @@ Json effect_json(const PageEffect& e) {
           {"not_estimable", e.not_estimable}};
 }
 
+Json number_json(const PageNumber& n) {
+  return Json::array({json_number(n.value), interval_json(n.interval)});
+}
+
+Json scaling_json(const PageScaling& s) {
+  Json rows = Json::array();
+  for (const auto& r : s.rows)
+    rows.push_back({{"count", r.count},
+                    {"time", json_number(r.time)},
+                    {"time_interval", interval_json(r.time_interval)},
+                    {"energy", json_number(r.energy)},
+                    {"energy_interval", interval_json(r.energy_interval)},
+                    {"speed_up", json_number(r.speed_up)},
+                    {"speed_up_interval", interval_json(r.speed_up_interval)},
+                    {"efficiency", json_number(r.efficiency)},
+                    {"efficiency_interval", interval_json(r.efficiency_interval)},
+                    {"energy_ratio", json_number(r.energy_ratio)},
+                    {"energy_ratio_interval", interval_json(r.energy_ratio_interval)}});
+  return {{"factor", s.factor}, {"group", s.group}, {"rows", std::move(rows)}};
+}
+
+Json rate_json(const PageRate& r) {
+  return {{"work", r.work},
+          {"joules_per_gpu_hour", json_number(r.joules_per_gpu_hour)},
+          {"mean_power_w", json_number(r.mean_power_w)},
+          {"interval", interval_json(r.interval)},
+          {"r_squared", json_number(r.r_squared)},
+          {"largest_deviation", json_number(r.largest_deviation)},
+          {"runs", r.runs}};
+}
+
+Json classes_json(const std::optional<PageClasses>& classes) {
+  if (!classes) return nullptr;
+  Json out{{"modelled", classes->modelled}};
+  for (const char* list : {"rows", "ratios", "idle", "break_even"}) out[list] = Json::array();
+  for (const auto& r : classes->rows) {
+    Json shares = Json::object();
+    for (const auto& [component, share] : r.shares) shares[component] = json_number(share);
+    out["rows"].push_back({{"class", r.node_class},
+                           {"phase", r.phase},
+                           {"setting", r.setting},
+                           {"runtime", number_json(r.runtime_s)},
+                           {"energy", number_json(r.energy_j)},
+                           {"mean_power_w", json_number(r.mean_power_w)},
+                           {"shares", std::move(shares)}});
+  }
+  for (const auto& r : classes->ratios)
+    out["ratios"].push_back({{"a", r.a},
+                             {"b", r.b},
+                             {"phase", r.phase},
+                             {"setting", r.setting},
+                             {"runtime", number_json(r.runtime)},
+                             {"energy", number_json(r.energy)},
+                             {"proxy_error", json_number(r.proxy_error)},
+                             {"is_proxy", r.runtime_is_proxy ? Json(*r.runtime_is_proxy) : Json(nullptr)}});
+  for (const auto& r : classes->idle)
+    out["idle"].push_back({{"class", r.node_class},
+                           {"phase", r.phase},
+                           {"setting", r.setting},
+                           {"gpu_energy", number_json(r.gpu_energy_j)},
+                           {"share", json_number(r.share)},
+                           {"penalty", json_number(r.penalty)}});
+  for (const auto& r : classes->break_even)
+    out["break_even"].push_back({{"cpu_class", r.cpu_class},
+                                 {"gpu_class", r.gpu_class},
+                                 {"setting", r.setting},
+                                 {"kind", r.kind},
+                                 {"batch", json_number(r.batch)},
+                                 {"low", json_number(r.low)},
+                                 {"high", json_number(r.high)}});
+  return out;
+}
+
 }  // namespace
 
 std::string study_page_json(const StudyPage& page) {
@@ -94,7 +167,8 @@ std::string study_page_json(const StudyPage& page) {
   out["table"] = table_json(page.table);
   out["time_metric"] = page.time_metric.empty() ? Json(nullptr) : Json(page.time_metric);
   out["energy_metric"] = page.energy_metric.empty() ? Json(nullptr) : Json(page.energy_metric);
-  for (const char* list : {"centres", "fits", "fronts", "picks", "effects"}) out[list] = Json::array();
+  out["work"] = page.work;
+  for (const char* list : {"centres", "fits", "scaling", "rates", "fronts", "picks", "effects"}) out[list] = Json::array();
   for (const auto& c : page.centres)
     out["centres"].push_back({{"cell", c.cell},
                               {"metric", c.metric},
@@ -102,6 +176,9 @@ std::string study_page_json(const StudyPage& page) {
                               {"interval", interval_json(c.interval)},
                               {"count", c.count}});
   for (const auto& f : page.fits) out["fits"].push_back(fit_json(f));
+  for (const auto& x : page.scaling) out["scaling"].push_back(scaling_json(x));
+  for (const auto& r : page.rates) out["rates"].push_back(rate_json(r));
+  out["classes"] = classes_json(page.classes);
   for (const auto& f : page.fronts)
     out["fronts"].push_back({{"group", f.group}, {"cells", f.cells}, {"front", f.front}, {"maybe", f.maybe}});
   for (const auto& p : page.picks) out["picks"].push_back(pick_json(p));

@@ -141,7 +141,7 @@ Result<EngineResult> Engine::run() {
   if (!done) {
     auto error = done.error();
     for (const auto& one : result_.restored)
-      if (one.outcome == RestoreOutcome::failed) error.message += fmt::format("; and {}", one.text);
+      if (one.outcome == RestoreOutcome::failed || one.outcome == RestoreOutcome::foreign) error.message += fmt::format("; and {}", one.text);
     if (any_failed(result_.restored)) error.hint += "; then: ergometer control restore";
     return tl::unexpected(std::move(error));
   }
@@ -265,6 +265,8 @@ Result<void> Engine::attempt(std::size_t run, RunEnd& end) {
   last_end_ = now();
   if (result_.signal) return {};
   look_after_run(*setup, *seen);
+  for (const auto& one : seen->under_load.empty() ? seen->before : seen->under_load)
+    if (one.effective) end.controls.push_back({one.name, to_text(one.requested), to_text(*one.effective)});
   end.exit_code = ended.exit_code;
   end.timed_out = ended.timed_out;
   judge_run(folder, run, *seen, end);

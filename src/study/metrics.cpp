@@ -20,6 +20,10 @@ const std::vector<MetricRow>& metric_rows() {
       {{"energy_j", "energy", "J", true}, AcrossNodes::sum},
       {{"net_energy_j", "energy above idle", "J", true}, AcrossNodes::sum},
       {{"modelled_energy_j", "energy by model", "J", true}, AcrossNodes::sum},
+      {{"gpu_energy_j", "energy of the GPUs", "J", true}, AcrossNodes::sum},
+      {{"cpu_energy_j", "energy of the processors", "J", true}, AcrossNodes::sum},
+      {{"dram_energy_j", "energy of the memory", "J", true}, AcrossNodes::sum},
+      {{"other_energy_j", "energy of other parts", "J", true}, AcrossNodes::sum},
       {{"mean_power_w", "mean power", "W", true}, AcrossNodes::sum},
       {{"seconds_per_epoch", "time per epoch", "s", true}, AcrossNodes::slowest},
       {{"energy_per_epoch_j", "energy per epoch", "J", true}, AcrossNodes::sum},
@@ -28,12 +32,14 @@ const std::vector<MetricRow>& metric_rows() {
       {{"integral_energy_per_epoch_j", "energy per epoch, integral", "J", true}, AcrossNodes::sum},
       {{"product_energy_per_epoch_j", "energy per epoch, time x mean power", "J", true}, AcrossNodes::sum},
       {{"samples_per_s", "samples per second", "1/s", false}, AcrossNodes::mean},
+      {{"seconds_per_sample", "time per sample", "s", true}, AcrossNodes::mean},
       {{"energy_per_sample_j", "energy per sample", "J", true}, AcrossNodes::mean},
       {{"modelled_energy_per_sample_j", "energy per sample by model", "J", true}, AcrossNodes::mean},
       {{"loss", "loss", "", true}, AcrossNodes::mean},
       {{"validation_loss", "validation loss", "", true}, AcrossNodes::mean},
       {{"accuracy", "accuracy", "", false}, AcrossNodes::mean},
       {{"validation_accuracy", "validation accuracy", "", false}, AcrossNodes::mean},
+      {{"gpu_count", "GPUs used", "", true}, AcrossNodes::sum},
       {{"gpu_memory_used_bytes", "GPU memory used, most", "B", true}, AcrossNodes::sum},
       {{"gpu_memory_active_ratio", "GPU memory active", "", false}, AcrossNodes::mean},
       {{"gpu_active_ratio", "GPU active", "", false}, AcrossNodes::mean},
@@ -166,6 +172,7 @@ void add_work(const std::vector<const RegionEnergy*>& regions, Metrics& out) {
   const auto work = mean_over(regions, work_of), time = mean_over(regions, each_duration);
   if (!work || !time || *time <= 0) return;
   put(out, "samples_per_s", *work / *time);
+  put(out, "seconds_per_sample", *time / *work);
   if (const auto energy = mean_over(regions, each_energy)) {
     const auto uncertainty = mean_over(regions, each_uncertainty);
     put(out, "energy_per_sample_j", *energy / *work, uncertainty ? std::optional(*uncertainty / *work) : std::nullopt);
@@ -189,6 +196,33 @@ void add_epochs(const MeasuredRun& run, Metrics& out) {
   for (const char* key : {"loss", "validation_loss", "accuracy", "validation_accuracy"})
     if (const auto found = epochs.back()->metrics.find(key); found != epochs.back()->metrics.end())
       put(out, key, found->second);
+}
+
+const char* component_of(Scope scope) {
+  switch (scope) {
+    case Scope::gpu: return "gpu_energy_j";
+    case Scope::package: return "cpu_energy_j";
+    case Scope::dram: return "dram_energy_j";
+    default: return "other_energy_j";
+  }
+}
+
+// The run's energy by kind of part: together they are energy_j. A kind of which one part is not known is left out.
+void add_components(const Summary& summary, Metrics& out) {
+  std::map<std::string, std::optional<double>> sums;
+  int gpus = 0;
+  for (const auto& node : summary.nodes)
+    for (const auto& domain : node.domains) {
+      if (!domain.in_total || !domain.measured) continue;
+      if (domain.scope == Scope::gpu) ++gpus;
+      auto [sum, is_new] = sums.try_emplace(component_of(domain.scope), 0.0);
+      if (sum->second && domain.energy_j)
+        *sum->second += *domain.energy_j;
+      else
+        sum->second.reset();
+    }
+  for (const auto& [name, sum] : sums) put(out, name.c_str(), sum);
+  if (gpus > 0) put(out, "gpu_count", gpus);
 }
 
 }  // namespace
@@ -223,6 +257,7 @@ Metrics metrics_of(const MeasuredRun& run) {
   put(out, "modelled_energy_j", whole.modelled_j);
   if (whole.energy_j && whole.duration_s && *whole.duration_s > 0)
     put(out, "mean_power_w", *whole.energy_j / *whole.duration_s);
+  add_components(run.summary, out);
   add_epochs(run, out);
   put(out, "gpu_memory_used_bytes", gpu_peak_sum(run, "memory_used_bytes"));
   put(out, "gpu_memory_active_ratio", gpu_mean(run, "memory_active_ratio"));

@@ -60,6 +60,20 @@ void add_warnings(StudyTable& table) {
                               "see their reasons: ergometer study status STUDY"});
 }
 
+// Levels that were asked for apart and came to the same, as where a limit from outside is below both.
+void add_equal_levels(const StudyState& state, StudyTable& table) {
+  std::map<std::pair<std::string, std::string>, std::set<std::string>> asked;  // by control and effective value
+  for (const auto& run : state.runs)
+    if (run.end)
+      for (const auto& seen : run.end->controls) asked[{seen.name, seen.effective}].insert(seen.requested);
+  for (const auto& [key, requested] : asked)
+    if (requested.size() > 1)
+      table.warnings.push_back({"levels-equal",
+                                fmt::format("{}: {} were asked for, and the device went by {} in each", key.first,
+                                            fmt::join(requested, " and "), key.second),
+                                "their runs are the same setting: leave one out, or find what holds the device there"});
+}
+
 }  // namespace
 
 StudyProgress progress_of(const StudyFile& file, const Plan& plan, const StudyState& state) {
@@ -129,6 +143,7 @@ StudyTable table_of(const StudyFile& file, const Plan& plan, const StudyState& s
   for (const auto& metric : study_metrics())
     if (present.contains(metric.name)) table.metrics.push_back(metric);
   add_warnings(table);
+  add_equal_levels(state, table);
   return table;
 }
 

@@ -41,6 +41,8 @@ RunEnd end_from(const JournalJson& json) {
   end.seconds = json.value("seconds", 0.0);
   end.energy_j = optional_from(json, "energy_j");
   end.start_celsius = optional_from(json, "start_celsius");
+  for (const auto& seen : json.value("controls", JournalJson::array()))
+    end.controls.push_back({seen.at(0).get<std::string>(), seen.at(1).get<std::string>(), seen.at(2).get<std::string>()});
   return end;
 }
 
@@ -172,6 +174,8 @@ Result<void> StudyJournal::ended(std::size_t run, const RunEnd& end) {
   json["seconds"] = end.seconds;
   json["energy_j"] = optional_json(end.energy_j);
   json["start_celsius"] = optional_json(end.start_celsius);
+  if (!end.controls.empty()) json["controls"] = JournalJson::array();
+  for (const auto& seen : end.controls) json["controls"].push_back({seen.name, seen.requested, seen.effective});
   return append(json.dump(-1, ' ', false, JournalJson::error_handler_t::replace));
 }
 

@@ -23,6 +23,11 @@ struct ProcessId {
   std::string boot_id;
 };
 
+// A control in one run, as text: "gpu/0/power", "300 W", "250 W".
+struct ControlSeen {
+  std::string name, requested, effective;
+};
+
 struct RunEnd {
   int exit_code = 0;
   bool timed_out = false;
@@ -31,6 +36,7 @@ struct RunEnd {
   std::map<std::string, StudyValue> metrics;
   double seconds = 0;  // with everything around it, for the estimate of what is left
   std::optional<double> energy_j, start_celsius;
+  std::vector<ControlSeen> controls;  // those of which it is known what the device went by
 };
 
 // What the journals say of one run.

@@ -40,7 +40,8 @@ class Judge {
       if (channel.count == 0 || !is_used_gpu(run, key)) continue;
       throttle(key, channel, length);
       if (key.ends_with("/foreign_process_count") && channel.highest > 0 && !rules_.foreign_processes)
-        invalid(fmt::format("{}: up to {:g} foreign processes", device(key), channel.highest));
+        invalid(fmt::format("{}: up to {:g} {} of others used it", device(key), channel.highest,
+                            channel.highest == 1 ? "process" : "processes"));
       if (key.ends_with("/temperature_celsius"))
         out_.start_celsius = std::max(out_.start_celsius.value_or(channel.first), channel.first);
     }

@@ -18,7 +18,7 @@ StudyTable two_classes() {
                                     test::number_factor("batch", "", {1, 16})});
   t.metrics = {{"duration_s", "", "s", true},           {"energy_j", "", "J", true},
                {"gpu_energy_j", "", "J", true},         {"cpu_energy_j", "", "J", true},
-               {"energy_per_sample_j", "", "J", true},  {"gpu_activity_ratio", "", "", true}};
+               {"energy_per_sample_j", "", "J", true},  {"gpu_active_ratio", "", "", true}};
   for (std::size_t cell = 0; cell < 8; ++cell) {
     const auto& l = t.cells[cell].levels;
     StudyRun run;
@@ -30,7 +30,7 @@ StudyTable two_classes() {
     run.metrics["energy_per_sample_j"] = {l[0] == 0 ? 2 : (l[2] == 0 ? 8 : 0.5), {}};
     if (l[0] == 1) {
       run.metrics["gpu_energy_j"] = {67500, {}};
-      run.metrics["gpu_activity_ratio"] = {0.9, {}};
+      run.metrics["gpu_active_ratio"] = {0.9, {}};
     }
     t.runs.push_back(run);
   }
@@ -85,7 +85,7 @@ TEST(P2, BreakEvenLiesOnTheLogScale) {
 TEST(P2, IdleAcceleratorsHaveAPenalty) {
   StudyTable t = two_classes();
   auto& run = t.runs[6];
-  run.metrics["gpu_activity_ratio"] = {0, {}};
+  run.metrics["gpu_active_ratio"] = {0, {}};
   run.metrics["gpu_energy_j"] = {30000, {}};
   const auto tables = p2_tables(t);
   ASSERT_EQ(tables->idle.size(), 1U);
@@ -95,14 +95,14 @@ TEST(P2, IdleAcceleratorsHaveAPenalty) {
 
 TEST(P2, SaysWhatATableNeeds) {
   StudyTable t = two_classes();
-  for (auto& run : t.runs) run.metrics.erase("gpu_activity_ratio");
+  for (auto& run : t.runs) run.metrics.erase("gpu_active_ratio");
   std::erase_if(t.runs, [&](const StudyRun& run) { return t.cells[run.cell].levels[0] == 0; });
   const auto tables = p2_tables(t);
   ASSERT_TRUE(tables);
   EXPECT_TRUE(tables->ratios.empty());
   ASSERT_EQ(tables->missing.size(), 3U);
   EXPECT_THAT(tables->missing[0], HasSubstr("two node classes"));
-  EXPECT_THAT(tables->missing[1], HasSubstr("gpu_activity_ratio"));
+  EXPECT_THAT(tables->missing[1], HasSubstr("gpu_active_ratio"));
   EXPECT_THAT(tables->missing[2], HasSubstr("with and without GPUs"));
   t.factors[0].name = "host";
   EXPECT_THAT(p2_tables(t).error().message, HasSubstr("no factor \"node_class\""));

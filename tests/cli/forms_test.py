@@ -115,7 +115,7 @@ class Import(FormsTest):
         self.refused("import", "absent.csv", says=["absent.csv"])
         self.refused("import", "other.csv", says=["other.csv is of no known form", "a, b", "nvidia-smi"])
         self.refused("import", "empty.csv", says=["empty.csv is empty"])
-        self.refused("import", "binary.h5", says=["binary.h5 is HDF5", "sh5util --extract"])
+        self.refused("import", "binary.h5", says=["binary.h5", "HDF5", "sh5util"])
         self.refused("import", "smi.csv", "zeus.csv", says=["import them apart"])
         self.refused("import", "smi.csv", "--dates", "ymd", says=["dmy or mdy"])
         self.refused("import", says=["FILE"])

@@ -73,6 +73,14 @@ class Controls(StudyTest):
         self.assertIn("1 valid, 1 invalid", done.stderr)
         self.assertIn("gpu/0/power: 300 W asked, 250 W enforced", done.stderr)
 
+    def test_F76_levels_that_come_to_the_same_are_told(self):
+        self.play("gpu0.limit_cap = 250\n")
+        self.write("t.toml", study_text("power_limit = [200, 275, 300]", command="sleep 0.2"))
+        self.run_study("t.toml")
+        shown = self.study("show", "t.toml").stdout
+        self.assertIn("gpu/0/power: 275 W and 300 W were asked for, and the device went by 250 W in each", shown)
+        self.assertEqual(shown.count("were asked for"), 1)
+
     def test_a_failing_command_and_a_signal_leave_nothing_set(self):
         self.write("t.toml", study_text("power_limit = [200, 250]", command="false"))
         self.study("run", "t.toml")

@@ -106,7 +106,7 @@ TEST(Validity, APowerCapThrottlesOnPurpose) {
 TEST(Validity, ForeignProcesses) {
   auto run = good_run();
   run.readings["gpu/0/foreign_process_count"] = readings(0, 2);
-  expect_invalid(verdict(run), "gpu/0: up to 2 foreign processes");
+  expect_invalid(verdict(run), "gpu/0: up to 2 processes of others used it");
   ValidityRules rules;
   rules.foreign_processes = true;
   EXPECT_EQ(verdict(run, rules).verdict, Verdict::valid);

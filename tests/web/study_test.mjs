@@ -82,6 +82,36 @@ test("runs that do not count are shown with why and are in no mean", async () =>
   await view.close();
 });
 
+test("more GPUs and classes of nodes: their tables hold the analysis' numbers", async () => {
+  const folder = makeStudy("classes", (t) => {
+    const classes = ["cpu", "gpu", "gpu-idle"];
+    const cells = classes.flatMap((_, c) => [0, 1].map((n) => ({levels: [0, c, n]})));
+    const runs = cells.flatMap(({levels: [, c, n]}, cell) => [0, 1, 2].map((repetition) => {
+      const off = 1 + repetition / 1000, time = (c === 1 ? 20 : 100) / (n + 1) * off, gpu = c === 0 ? null : c === 1 ? 400 : 300;
+      const energy = (200 + (gpu ?? 0)) * time;
+      return {cell, repetition, block: repetition, order: null, folder: "", verdict: "valid", reasons: [], metrics: {duration_s: {value: time}, energy_j: {value: energy},
+        ...(gpu ? {gpu_energy_j: {value: gpu * time}, gpu_active_ratio: {value: c === 1 ? 0.9 : 0}} : {})}};
+    }));
+    return {...t, factors: [{name: "mode", unit: "", levels: ["train"], values: [null]}, {name: "node_class", unit: "", levels: classes, values: [null, null, null]}, {name: "gpus", unit: "", levels: ["1", "2"], values: [1, 2]}],
+      metrics: [metric("duration_s", "time", "s"), metric("energy_j", "energy", "J"), metric("gpu_energy_j", "energy of the GPUs", "J"), metric("gpu_active_ratio", "GPU active", "", false)], cells, runs};
+  });
+  const view = await open(report(folder));
+  await check(view);
+  const page = await data(view);
+  assert.equal(page.scaling.length, 3);
+  for (const s of page.scaling) assert.ok(Math.abs(s.rows[1].efficiency - 1) < 1e-9, "twice as fast with two");
+  assert.equal(page.classes.ratios.length, 6);
+  const idle = page.classes.idle.find((r) => r.setting.includes("1"));
+  assert.ok(Math.abs(idle.share - 0.6) < 1e-9 && Math.abs(idle.penalty - 1.5) < 1e-9);
+  const text = await view.text();
+  assert.ok(text.includes("Parallel efficiency: 100 % at 2 GPUs"));
+  assert.ok(text.includes("GPUs with nothing to do took") && text.includes("60 % of the energy; that is 150 % more"));
+  assert.match(text, /Runtime does not tell the energy in \d of 6 comparisons/);
+  assert.equal(await figure(view, "Energy by class of node").count(), 1);
+  await screenshot(view, "study-classes");
+  await view.close();
+});
+
 test("each setting once: no interval is claimed", async () => {
   const view = await open(report(makeStudy("once", (table) => ({...table, runs: table.runs.filter((r) => r.repetition === 0)}))));
   await check(view);

@@ -1,11 +1,12 @@
 // Reads the page's data and builds the page of its kind.
+import {comparisonPage} from "./compare/page.js";
 import {append, h} from "./dom.js";
 import {drawAll} from "./figure.js";
 import {runPage} from "./run/page.js";
 import {studyPage} from "./study/page.js";
 import {start} from "./theme.js";
 
-const PAGES = {run: runPage, study: studyPage};
+const PAGES = {run: runPage, study: studyPage, comparison: comparisonPage};
 
 function build() {
   start();

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
 #include "store/import/readers.hpp"
 #include "store/run_writer.hpp"
@@ -17,6 +20,8 @@ namespace {
 
 constexpr std::int64_t kFirstReading = 1'000'000'000;  // where the first reading lies on the run's clock
 constexpr std::size_t kRowsAtOnce = 4096;
+constexpr std::size_t kLargestFile = std::size_t{4} << 30U;
+constexpr std::string_view kHdf5Magic = "\x89HDF\r\n\x1a\n";
 
 // Puts a further log's readings to the node; sensors of one name get a number.
 void add_to_node(ImportedLog& node, ImportedLog log) {
@@ -79,9 +84,6 @@ bool put_in_order(Trace& trace) {
 }
 
 Result<Imported> import_text(std::string_view text, const std::string& source, const ImportOptions& options) {
-  if (text.starts_with("\x89HDF"))
-    return fail(ErrorCode::unsupported, fmt::format("{} is HDF5, as Slurm's profile plugin writes it", source),
-                "Slurm writes its series as CSV, which this command reads: sh5util --extract --series=Task --jobs=JOB");
   auto csv = ForeignCsv::open(text, source);
   if (!csv) return tl::unexpected(csv.error());
   const auto as_imported = [](auto result) -> Result<Imported> {
@@ -96,7 +98,20 @@ Result<Imported> import_text(std::string_view text, const std::string& source, c
   if (columns.size() > 300) columns = columns.substr(0, 300) + " ...";
   return fail(ErrorCode::unsupported, fmt::format("{} is of no known form; its first line is: {}", source, columns),
               "known are nvidia-smi --query-gpu=timestamp,... --format=csv (with its header), the Supercloud forms, "
-              "codecarbon's emissions.csv, and Zeus's power traces and window logs");
+              "Slurm's profiles, codecarbon's emissions.csv, and Zeus's power traces and window logs");
+}
+
+Result<Imported> import_file(const std::filesystem::path& file, const ImportOptions& options) {
+  std::array<char, kHdf5Magic.size()> first{};
+  if (std::ifstream in(file, std::ios::binary); in.read(first.data(), first.size()) &&
+                                                std::string_view(first.data(), first.size()) == kHdf5Magic) {
+    auto logs = read_slurm_profile(file);
+    if (!logs) return tl::unexpected(logs.error());
+    return Imported(std::move(*logs));
+  }
+  const auto text = read_file(file, kLargestFile);
+  if (!text) return tl::unexpected(text.error());
+  return import_text(*text, file.filename().string(), options);
 }
 
 Result<Manifest> write_imported_run(const std::filesystem::path& dir, std::vector<ImportedLog> logs, Manifest manifest) {

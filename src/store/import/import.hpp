@@ -40,6 +40,10 @@ struct ImportOptions {
 [[nodiscard]] Result<Imported> import_text(std::string_view text, const std::string& source,
                                            const ImportOptions& options = {});
 
+// The same of a file, which may be Slurm's profile in HDF5 as well. Errors: also those of reading it; unavailable where a
+// machine has no HDF5 library.
+[[nodiscard]] Result<Imported> import_file(const std::filesystem::path& file, const ImportOptions& options = {});
+
 // Several studies as one, with a factor "file" whose levels are their names. Takes at least one.
 [[nodiscard]] StudyTable join_studies(std::vector<std::pair<std::string, StudyTable>> studies);
 

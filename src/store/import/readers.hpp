@@ -1,7 +1,9 @@
 // The importers of single formats, tried in turn by import_text. Each answers nothing where the columns are not its own.
 #pragma once
 
+#include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,20 @@ namespace ergometer::foreign {
 // Slurm's task profile as the Supercloud data set has it: Step, Node, Series, ElapsedTime, EpochTime, ...
 [[nodiscard]] bool is_slurm_series(const std::vector<std::string>& header);
 [[nodiscard]] Result<std::vector<ImportedLog>> read_slurm_series(ForeignCsv& csv, const std::string& source);
+
+// A column of Slurm's profile series and what becomes of it: value in `unit` = number in the file x factor.
+struct SeriesColumn {
+  std::string_view name;
+  const char* column;
+  Quantity quantity;
+  const char* unit;
+  double factor;
+};
+[[nodiscard]] std::span<const SeriesColumn> series_columns();
+[[nodiscard]] Channel series_channel(const SeriesColumn& column);
+// Slurm's profile in HDF5, of a job or of one step on one node. Errors: of read_hdf5_tables; unsupported for HDF5 of
+// another program.
+[[nodiscard]] Result<std::vector<ImportedLog>> read_slurm_profile(const std::filesystem::path& file);
 
 // Tables with a row a run: Zeus's power traces and window logs, codecarbon's emissions.csv.
 [[nodiscard]] bool is_study_csv(const std::vector<std::string>& header);

@@ -1,6 +1,6 @@
-// Slurm's task profile as CSV, as `sh5util -E` writes it and the Supercloud data set publishes it. Units are those of
+// Slurm's profile as CSV, as `sh5util -E` writes it and the Supercloud data set publishes it. Units are those of
 // Slurm's acct_gather_profile documentation: CPUFrequency in kHz, CPUUtilization in percent of one CPU, RSS and VMSize in
-// KiB, ReadMB and WriteMB in MB since the reading before.
+// KiB, ReadMB and WriteMB in MB since the reading before, Power in W.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,14 +13,8 @@
 namespace ergometer::foreign {
 namespace {
 
-struct SeriesColumn {
-  std::string_view name;
-  const char* column;
-  Quantity quantity;
-  const char* unit;
-  double factor;
-};
 constexpr std::array kSeriesColumns{
+    SeriesColumn{"Power", "power_w", Quantity::power, "W", 1},
     SeriesColumn{"CPUFrequency", "cpu_frequency_hz", Quantity::frequency, "Hz", 1e3},
     SeriesColumn{"CPUUtilization", "cpu_ratio", Quantity::ratio, "1", 0.01},
     SeriesColumn{"RSS", "rss_bytes", Quantity::bytes, "B", 1024},
@@ -52,20 +46,27 @@ SensorInfo series_sensor(const std::string& name, const std::string& source, con
   out.name = name;
   out.interface = "import";
   out.note = fmt::format("imported from {}", source);
-  for (const auto& [at, used] : places.used) {
-    Channel c;
-    c.column = used->column;
-    c.quantity = used->quantity;
-    c.unit = used->unit;
-    c.domain = "tree";
-    c.scope = Scope::tree;
-    c.note = fmt::format("column {}", used->name);
-    out.channels.push_back(std::move(c));
-  }
+  for (const auto& [at, used] : places.used) out.channels.push_back(series_channel(*used));
   return out;
 }
 
 }  // namespace
+
+std::span<const SeriesColumn> series_columns() { return kSeriesColumns; }
+
+Channel series_channel(const SeriesColumn& column) {
+  Channel out;
+  out.column = column.column;
+  out.quantity = column.quantity;
+  out.unit = column.unit;
+  // What Slurm's energy plugin reads is the whole node; the rest is of the step's processes.
+  const bool node = column.quantity == Quantity::power;
+  out.domain = node ? "node" : "tree";
+  out.scope = node ? Scope::node : Scope::tree;
+  if (node) out.method = Method::integral;
+  out.note = fmt::format("column {}", column.name);
+  return out;
+}
 
 bool is_slurm_series(const std::vector<std::string>& header) {
   const auto places = places_of(header);

@@ -37,7 +37,7 @@ function findings(study) {
   return out.length ? h("ul", {class: "findings"}, out.map((text) => h("li", {}, name(text)))) : null;
 }
 
-export const settings = (study, cell) => study.cellName(cell, study.named.map((f) => f.index));
+export const settings = (study, cell) => study.cellName(cell, study.data.work);
 
 export const alikeText = (study, pick) => `${listed(pick.alike.slice(0, 3).map((c) => settings(study, c)))}${pick.alike.length > 3 ? ` and ${pick.alike.length - 3} more` : ""} cannot be told from it`;
 

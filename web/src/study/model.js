@@ -30,11 +30,6 @@ export class Study {
     return parts.join(", ") || "all";
   }
 
-  // What a cell's work is: its levels of the factors that are names.
-  work(cell) {
-    return this.named.map((f) => this.level(cell, f.index)).join(", ") || "all";
-  }
-
   text(value, metric, digits = 4) {
     const m = this.metric.get(metric);
     if (!known(value)) return "—";

@@ -1,6 +1,8 @@
 // The page of a study.
 import {h, name} from "../dom.js";
 import {section, warnings} from "../run/tables.js";
+import {classTables} from "./classes.js";
+import {countTables, rateTable} from "./counts.js";
 import {effectFigure, parallelFigure} from "./factors.js";
 import {frontFigure, picksTable} from "./front.js";
 import {studyHero} from "./hero.js";
@@ -19,7 +21,8 @@ export function studyPage(data) {
     studyHero(study),
     section("Which work uses most", workFigure(study), busyFigure(study)),
     section("Which setting to choose", frontFigure(study), picksTable(study)),
-    section("How it scales", scalingFigures(study), parallelFigure(study), effectFigure(study)),
+    section("How it scales", scalingFigures(study), countTables(study), rateTable(study), parallelFigure(study), effectFigure(study)),
+    data.classes ? section("Which class of node", classTables(study)) : null,
     section("All numbers", cellTable(study), runTable(study)),
     section("Warnings", warnings(study.warnings), data.missing.length ? h("div", {class: "card"}, h("h3", {}, "Not derived"), h("ul", {}, data.missing.map((text) => h("li", {}, name(text))))) : null),
   ];
