@@ -1,6 +1,7 @@
-// How long analysis takes for one long trace: usage integrate_bench [SAMPLES [REGIONS]], default 100 million samples of a
-// power channel at 20 ms and 10,000 regions of random place and length. Prints the seconds, and checks the energy
-// against the closed form, so that nothing is optimised away or left out. Needs 16 bytes a sample and what analysis adds.
+// How long analysis takes for one long trace: usage integrate_bench [SAMPLES [REGIONS]], default 100 million samples of
+// a power channel at 20 ms and 10,000 regions of random place and length. Prints the seconds, and checks the energy
+// against the closed form, so that nothing is optimised away or left out. Needs 16 bytes a sample and what analysis
+// adds.
 #include <fmt/format.h>
 
 #include <chrono>

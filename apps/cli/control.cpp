@@ -155,8 +155,9 @@ int set(const Context& context, const ControlOptions& options) {
   const auto found = find_controls(context.host(), default_discover_options(context), options.site_command);
   const auto settings = settings_of(options, found);
   if (!settings) return report_error(settings.error(), exit_code_of(settings.error()));
-  auto guard =
-      ControlGuard::acquire(context.host(), *settings, guard_options(context, options.site_command, holder_text(context.measured_command)));
+  auto guard = ControlGuard::acquire(
+      context.host(), *settings,
+      guard_options(context, options.site_command, holder_text(context.measured_command)));
   if (!guard) return report_error(guard.error(), exit_code_of(guard.error()));
   const auto applied = guard->apply(*settings);
   if (!applied) {

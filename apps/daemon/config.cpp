@@ -47,7 +47,8 @@ Parsed read_sensors(const toml::node& node, std::vector<std::string>& out) {
   if (auto wrong = read_words(node, out)) return wrong;
   auto known = known_interfaces();
   std::erase_if(known, [](const std::string& name) { return std::ranges::count(kNotServed, name) > 0; });
-  const bool all_known = std::ranges::all_of(out, [&](const auto& name) { return std::ranges::count(known, name) > 0; });
+  const bool all_known =
+      std::ranges::all_of(out, [&](const auto& name) { return std::ranges::count(known, name) > 0; });
   if (all_known && !out.empty()) return std::nullopt;
   return fmt::format("a list of interfaces that a daemon can serve: {}", fmt::join(known, ", "));
 }
@@ -63,7 +64,8 @@ Parsed read_time(const toml::node& node, Nanos shortest, Nanos longest, const ch
 // Days, which are no unit of a measurement: "90d".
 Parsed read_keep(const toml::node& node, Nanos& out) {
   const auto text = node.value_exact<std::string>();
-  const auto days = text && text->ends_with('d') ? parse_uint(std::string_view(*text).substr(0, text->size() - 1)) : std::nullopt;
+  const auto days =
+      text && text->ends_with('d') ? parse_uint(std::string_view(*text).substr(0, text->size() - 1)) : std::nullopt;
   if (!days || *days < 1 || *days > kMostDays) return fmt::format("a number of days from \"1d\" to \"{}d\"", kMostDays);
   out = std::chrono::hours(24) * static_cast<int>(*days);
   return std::nullopt;
@@ -113,10 +115,8 @@ const std::vector<std::pair<std::string, Reader>>& readers() {
       {"read-groups", [](const toml::node& node, Config& c) { return read_words(node, c.read_groups); }},
       {"read-users", [](const toml::node& node, Config& c) { return read_words(node, c.read_users); }},
       {"sensors", [](const toml::node& node, Config& c) { return read_sensors(node, c.sensors); }},
-      {"interval",
-       [](const toml::node& node, Config& c) {
-         return read_time(node, kShortest, kLongest, "\"1ms\" to \"10s\"", c.interval);
-       }},
+      {"interval", [](const toml::node& node,
+                      Config& c) { return read_time(node, kShortest, kLongest, "\"1ms\" to \"10s\"", c.interval); }},
       {"max-clients", [](const toml::node& node, Config& c) { return read_clients(node, c.max_clients); }},
       {"metrics", [](const toml::node& node, Config& c) { return read_address(node, c.metrics); }},
       {"control-groups", [](const toml::node& node, Config& c) { return read_words(node, c.control_groups); }},

@@ -60,7 +60,8 @@ Result<Wanted> find_wanted(const remote::Request& request, const std::vector<std
       values.push_back(std::move(*value));
     }
     if (values.empty())
-      return fail(ErrorCode::invalid_argument, fmt::format("no value is named for {}", one.name), "see docs/daemon-protocol.md");
+      return fail(ErrorCode::invalid_argument, fmt::format("no value is named for {}", one.name),
+                  "see docs/daemon-protocol.md");
     wanted.controls.push_back(control);
     wanted.values.push_back(std::move(values));
   }
@@ -144,7 +145,8 @@ void ControlDesk::State::end_lease(const std::string& why) {
 Result<std::string> ControlDesk::State::answer_lease(const Caller& caller, const remote::Request& request) {
   if (auto may = options.may_control(caller.peer); !may) return tl::unexpected(may.error());
   if (lease)
-    return fail(ErrorCode::exists, fmt::format("this node's devices are controlled by {}, through ergometerd", lease->holder),
+    return fail(ErrorCode::exists,
+                fmt::format("this node's devices are controlled by {}, through ergometerd", lease->holder),
                 "wait until it has ended: only one program at a time may change limits and clocks");
   std::vector<std::string> backends;
   for (const auto& one : request.controls) backends.push_back(one.backend);
@@ -152,14 +154,17 @@ Result<std::string> ControlDesk::State::answer_lease(const Caller& caller, const
   auto wanted = find_wanted(request, found.controls);
   if (!wanted) return tl::unexpected(wanted.error());
   if (caller.peer.uid != 0)
-    if (auto allowed = check_allowed(wanted->settings, options.allowed); !allowed) return tl::unexpected(allowed.error());
+    if (auto allowed = check_allowed(wanted->settings, options.allowed); !allowed)
+      return tl::unexpected(allowed.error());
   auto holder = holder_of(caller, request.holder);
-  auto guard = ControlGuard::acquire(options.host, wanted->settings,
-                                     {fmt::format("{}{}", kOwner, holder), places, options.guardian, options.nvml_path, {}});
+  auto guard =
+      ControlGuard::acquire(options.host, wanted->settings,
+                            {fmt::format("{}{}", kOwner, holder), places, options.guardian, options.nvml_path, {}});
   if (!guard) return tl::unexpected(guard.error());
   const auto count = static_cast<int>(wanted->controls.size());
   options.note(fmt::format("{} may set {} controls", holder, count));
-  lease.emplace(Lease{caller, std::move(holder), std::move(wanted->controls), std::move(wanted->values), std::move(*guard)});
+  lease.emplace(
+      Lease{caller, std::move(holder), std::move(wanted->controls), std::move(wanted->values), std::move(*guard)});
   return remote::lease_answer_line(count);
 }
 

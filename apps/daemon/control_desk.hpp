@@ -1,5 +1,5 @@
-// ControlDesk: sets limits and clocks for those who may, through ControlGuard. A lease is a connection: when it ends, for
-// whatever reason, everything is as it was. Used by Services.
+// ControlDesk: sets limits and clocks for those who may, through ControlGuard. A lease is a connection: when it ends,
+// for whatever reason, everything is as it was. Used by Services.
 #pragma once
 
 #include <memory>

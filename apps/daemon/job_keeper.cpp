@@ -66,7 +66,7 @@ struct JobKeeper::State {
   JobAccount account;
   std::string boot;
   std::vector<OpenJob> jobs;
-  std::optional<MonoTime> last_reading, next_update, next_tidying;
+  std::optional<MonoTime> last_reading, last_update, next_update, next_tidying;
   std::vector<JobRecord> unwritten;  // of jobs that have ended
   std::string last_trouble;          // of writing: told once
 
@@ -151,10 +151,9 @@ void JobKeeper::State::update() {
   auto energies = account.energies(spans);
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     auto& job = jobs[i];
-    job.record.domains = job.from == job.record.begin
-                             ? std::move(energies[i])
-                             : joined(job.before, seconds(job.from - job.record.begin), energies[i],
-                                      seconds(job.record.end - job.from));
+    job.record.domains = job.from == job.record.begin ? std::move(energies[i])
+                                                      : joined(job.before, seconds(job.from - job.record.begin),
+                                                               energies[i], seconds(job.record.end - job.from));
     job.record.others = job.ended_others;
     for (const auto& other : jobs)
       if (&other != &job)
@@ -163,6 +162,7 @@ void JobKeeper::State::update() {
     job.record.last = account.last_readings();
     write(job.record);
   }
+  last_update = begun;
   next_update = now() + kShareOfTime * (now() - begun);
 }
 
@@ -181,8 +181,7 @@ std::optional<Nanos> JobKeeper::State::idle() {
     next_tidying = now() + kTidyEvery;
   }
   std::erase_if(unwritten, [this](const JobRecord& record) { return write(record); });
-  if (jobs.empty())
-    return unwritten.empty() ? std::max<Nanos>(Nanos{0}, *next_tidying - now()) : options.interval;
+  if (jobs.empty()) return unwritten.empty() ? std::max<Nanos>(Nanos{0}, *next_tidying - now()) : options.interval;
   if (!last_reading || now() >= *last_reading + options.interval) {
     read_sensors();
     if (!next_update || now() >= *next_update) update();
@@ -252,10 +251,9 @@ Result<std::string> JobKeeper::State::end(const std::string& id) {
   record.end = std::max(at, ended.from);
   record.end_wall = wall;
   auto energies = account.energies({{ended.from, record.end}});
-  record.domains = ended.from == record.begin
-                       ? std::move(energies.front())
-                       : joined(ended.before, seconds(ended.from - record.begin), energies.front(),
-                                seconds(record.end - ended.from));
+  record.domains = ended.from == record.begin ? std::move(energies.front())
+                                              : joined(ended.before, seconds(ended.from - record.begin),
+                                                       energies.front(), seconds(record.end - ended.from));
   record.last.clear();
   for (auto& other : jobs) {
     const auto both_s = overlap_s(record.begin, record.end, other.record.begin, record.end);
@@ -278,7 +276,7 @@ Result<std::string> JobKeeper::State::tell(const Caller& caller, const std::stri
   };
   if (auto* job = find(id)) {
     if (refused(job->record.uid)) return denied();
-    if (!last_reading || now() >= *last_reading + kFresh) {
+    if (!last_update || now() >= *last_update + kFresh) {
       read_sensors();
       update();
     }

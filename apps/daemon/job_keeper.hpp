@@ -1,5 +1,5 @@
-// JobKeeper: while the resource manager's jobs are on the node it reads the sensors at a low rate and keeps a record for
-// each of them (docs/job-record.md). Used by Services.
+// JobKeeper: while the resource manager's jobs are on the node it reads the sensors at a low rate and keeps a record
+// for each of them (docs/job-record.md). Used by Services.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +17,7 @@ namespace ergometer::daemon {
 
 struct JobKeeperOptions {
   Host host;
-  Node node;                                 // with its name
+  Node node;  // with its name
   Nanos interval = std::chrono::seconds(10);
   std::filesystem::path folder;              // of the records
   Nanos keep = std::chrono::hours(90 * 24);  // of records after their last change

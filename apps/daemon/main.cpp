@@ -1,5 +1,5 @@
-// `ergometerd`: reads the sensors that need privileges and serves them to those who may read, sets controls for those who
-// may control, and keeps the records of jobs. This file only puts the parts together.
+// `ergometerd`: reads the sensors that need privileges and serves them to those who may read, sets controls for those
+// who may control, and keeps the records of jobs. This file only puts the parts together.
 #include <fmt/format.h>
 #include <pthread.h>
 #include <sys/resource.h>
@@ -127,13 +127,15 @@ std::optional<JobKeeperOptions> job_options(const Host& host, const Config& conf
   return options;
 }
 
-std::optional<ControlDeskOptions> control_options(const Host& host, const Config& config, const Invocation& invocation) {
+std::optional<ControlDeskOptions> control_options(const Host& host, const Config& config,
+                                                  const Invocation& invocation) {
   if (config.control_groups.empty() && config.control_users.empty() && !config.control_jobs) return std::nullopt;
   ControlDeskOptions options;
   options.host = host;
   options.nvml_path = invocation.nvml_path;
   for (const auto& text : config.controls)
-    if (auto allowed = parse_allowed(text)) options.allowed.push_back(std::move(*allowed));  // the configuration has checked
+    if (auto allowed = parse_allowed(text))
+      options.allowed.push_back(std::move(*allowed));  // the configuration has checked
   options.guardian = guardian_command(invocation);
   options.note = note;
   return options;
@@ -195,7 +197,8 @@ int main(int argc, char** argv) {
   CLI::App app{"Reads the sensors that need privileges and serves them over a Unix socket.", "ergometerd"};
   Invocation invocation;
   app.set_version_flag("--version", std::string("ergometerd " ERGOMETER_VERSION));
-  app.add_option("--config", invocation.config_file, std::string("Configuration; default ") + kConfigFile)->type_name("FILE");
+  app.add_option("--config", invocation.config_file, std::string("Configuration; default ") + kConfigFile)
+      ->type_name("FILE");
   app.add_option("--host-root", invocation.host_root, "Read /sys, /proc, /dev and serve /run below this folder")
       ->type_name("DIR")
       ->envname("ERGOMETER_HOST_ROOT");

@@ -185,7 +185,9 @@ void Server::State::welcome(int fd) {
 
 // One request at a time: what a client sends beyond that waits in the kernel, and then in the client.
 void Server::State::watch(Client& c) {
-  const std::uint32_t interest = !c.out.empty() ? EPOLLOUT : c.feed || c.waiting ? 0u : static_cast<std::uint32_t>(EPOLLIN);
+  const std::uint32_t interest = !c.out.empty()        ? EPOLLOUT
+                                 : c.feed || c.waiting ? 0u
+                                                       : static_cast<std::uint32_t>(EPOLLIN);
   if (interest == c.interest) return;
   epoll_event e{interest, {}};
   e.data.fd = c.fd;
@@ -213,8 +215,7 @@ void Server::State::advance(Client& c) {
     const auto end = c.in.find('\n');
     const auto length = (end == std::string::npos ? c.in.size() : end) + 1;
     if (length > remote::kMostRequestBytes && length > longest_request(c)) {
-      refuse(c, {ErrorCode::invalid_argument,
-                 fmt::format("a request has at most {} bytes", remote::kMostRequestBytes),
+      refuse(c, {ErrorCode::invalid_argument, fmt::format("a request has at most {} bytes", remote::kMostRequestBytes),
                  "longer ones are for who may set controls: docs/daemon-protocol.md"});
       continue;
     }
@@ -249,8 +250,9 @@ void Server::State::answer_read(Client& c, const remote::Request& request) {
   std::lock_guard lock(mutex);
   const auto found = std::ranges::find_if(feeds, [&](const auto& f) { return f->info().name == request.sensor; });
   if (found == feeds.end())
-    return say(c, remote::error_line({ErrorCode::not_found,
-                                      fmt::format("ergometerd has no sensor \"{}\"", request.sensor.substr(0, 64)), ""}));
+    return say(c,
+               remote::error_line({ErrorCode::not_found,
+                                   fmt::format("ergometerd has no sensor \"{}\"", request.sensor.substr(0, 64)), ""}));
   c.feed = *found;
   c.cursor = request.after.value_or(c.feed->end());
   c.ticket = c.feed->ask();
@@ -259,7 +261,8 @@ void Server::State::answer_read(Client& c, const remote::Request& request) {
 
 void Server::State::ask_services(Client& c, remote::Request request) {
   if (!services)
-    return say(c, remote::error_line({ErrorCode::unsupported, "this daemon serves readings only", "see docs/daemon.md"}));
+    return say(c,
+               remote::error_line({ErrorCode::unsupported, "this daemon serves readings only", "see docs/daemon.md"}));
   c.waiting = true;
   services->ask(c.caller, std::move(request), [this, connection = c.caller.connection](std::string line) {
     const std::lock_guard lock(mutex);
@@ -294,10 +297,10 @@ void Server::State::finish_readings() {
     const auto batch = c.feed->from(c.cursor);
     auto failure = done ? c.feed->failure() : std::nullopt;
     if (!done && batch.rows.empty())
-      failure = Error{ErrorCode::timeout,
-                      fmt::format("{} does not answer the daemon within {:g} s", c.feed->info().name,
-                                  seconds(kLongestReading)),
-                      "look at the kernel log (dmesg) of the node"};
+      failure = Error{
+          ErrorCode::timeout,
+          fmt::format("{} does not answer the daemon within {:g} s", c.feed->info().name, seconds(kLongestReading)),
+          "look at the kernel log (dmesg) of the node"};
     say(c, failure ? remote::error_line(*failure) : remote::batch_line(batch));
     c.feed.reset();
     c.progress = Steady::now();
@@ -323,8 +326,8 @@ void Server::State::sweep() {
 }
 
 bool Server::State::must_tick() const {
-  return !accepting ||
-         std::ranges::any_of(clients, [](const auto& e) { return e.second.interest != EPOLLIN || !e.second.in.empty(); });
+  return !accepting || std::ranges::any_of(
+                           clients, [](const auto& e) { return e.second.interest != EPOLLIN || !e.second.in.empty(); });
 }
 
 Server::Server(int listening, std::shared_ptr<Clock> clock, ServerOptions options) : state_(std::make_unique<State>()) {
@@ -367,7 +370,8 @@ Result<void> Server::run() {
   for (const int fd : {s.listening, s.event}) {
     epoll_event e{EPOLLIN, {}};
     e.data.fd = fd;
-    if (::epoll_ctl(s.epoll, EPOLL_CTL_ADD, fd, &e) != 0) return tl::unexpected(errno_error("wait for", "clients", errno));
+    if (::epoll_ctl(s.epoll, EPOLL_CTL_ADD, fd, &e) != 0)
+      return tl::unexpected(errno_error("wait for", "clients", errno));
   }
   std::array<epoll_event, 64> events;
   while (!s.stopping) {

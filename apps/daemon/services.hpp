@@ -1,4 +1,5 @@
-// Services: what the daemon does beside serving readings, and for whom: controls and jobs. Made by main, asked by Server.
+// Services: what the daemon does beside serving readings, and for whom: controls and jobs. Made by main, asked by
+// Server.
 #pragma once
 
 #include <memory>
@@ -11,8 +12,8 @@ namespace ergometer::daemon {
 
 // Which parts there are, and who may use them.
 struct ServiceOptions {
-  std::optional<JobKeeperOptions> jobs;         // unset: the daemon knows of no jobs
-  std::optional<ControlDeskOptions> controls;   // unset: it sets nothing; may_control is filled in
+  std::optional<JobKeeperOptions> jobs;        // unset: the daemon knows of no jobs
+  std::optional<ControlDeskOptions> controls;  // unset: it sets nothing; may_control is filled in
   People controllers;
   bool job_owners_control = false;  // of a job that has the node to itself
 };

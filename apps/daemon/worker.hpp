@@ -18,7 +18,8 @@ class Worker {
  public:
   // `idle` (may be empty) is called whenever no task waits; it returns when it wants to be called again, unset: not
   // before the next task.
-  explicit Worker(std::function<std::optional<Nanos>()> idle = {}) : idle_(std::move(idle)), thread_([this] { run(); }) {}
+  explicit Worker(std::function<std::optional<Nanos>()> idle = {})
+      : idle_(std::move(idle)), thread_([this] { run(); }) {}
   ~Worker() { stop(); }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;

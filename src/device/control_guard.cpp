@@ -153,7 +153,12 @@ Result<void> OwnSession::prove_permission(const std::vector<ControlSetting>& set
       continue;
     }
     const auto first = std::ranges::find(settings, entries_[i].control, &ControlSetting::control);
-    if (auto done = write(i, first->value); !done) return done;
+    if (auto done = write(i, first->value); !done) {
+      // What was refused has changed nothing, and would be refused again when the journal is restored.
+      if (done.error().code == ErrorCode::permission_denied)
+        if (auto noted = journal_->settled(i); !noted) return noted;
+      return done;
+    }
     if (auto done = entries_[i].control->reset(); !done) return done;
   }
   return {};

@@ -35,7 +35,8 @@ class ControlSession {
   [[nodiscard]] virtual Result<void> keep() = 0;
 };
 
-// Asks somebody else for a session over `settings`; `holder` is for people. Errors: not_found if there is nobody to ask.
+// Asks somebody else for a session over `settings`; `holder` is for people. Errors: not_found if there is nobody to
+// ask.
 using AskForControls = std::function<Result<std::unique_ptr<ControlSession>>(
     const std::vector<ControlSetting>& settings, const std::string& holder)>;
 

@@ -60,7 +60,8 @@ TEST(ControlRules, WhatAnAllowedControlNeedsIsAllowedWithIt) {
   ControlInfo power;
   power.needs = {{"package/0/enabled", std::string("on")}};
   const auto limit = setting("package/0/power", Watts(100), power);
-  const auto on = setting("package/0/enabled", std::string("on")), off = setting("package/0/enabled", std::string("off"));
+  const auto on = setting("package/0/enabled", std::string("on")),
+             off = setting("package/0/enabled", std::string("off"));
   EXPECT_TRUE(check_allowed({on, limit}, rules({"package/*/power"})));
   EXPECT_FALSE(check_allowed({off, limit}, rules({"package/*/power"})));
   EXPECT_FALSE(check_allowed({on}, rules({"package/*/power"})));
@@ -68,15 +69,16 @@ TEST(ControlRules, WhatAnAllowedControlNeedsIsAllowedWithIt) {
 }
 
 TEST(ControlRules, TextsThatMeanNothingAreRefused) {
-  for (const char* text : {"", "=1W..2W", "gpu/*/power=", "gpu/*/power=100W", "gpu/*/power=100..200", "gpu/*/power=2W..1W",
-                           "gpu/*/power=1W..2GHz", "gpu/*/power=W..W"})
+  for (const char* text : {"", "=1W..2W", "gpu/*/power=", "gpu/*/power=100W", "gpu/*/power=100..200",
+                           "gpu/*/power=2W..1W", "gpu/*/power=1W..2GHz", "gpu/*/power=W..W"})
     EXPECT_FALSE(parse_allowed(text)) << text;
 }
 
 TEST(ControlRules, TheConfigurationHasThem) {
   const auto config = parse_config(
       "control-groups = [\"tuners\"]\ncontrol-users = [\"anna\"]\ncontrol-jobs = true\njobs = true\n"
-      "controls = [\"gpu/*/power=200W..400W\"]\njob-interval = \"30s\"\njob-records = \"/data/jobs\"\njob-keep = \"7d\"\n",
+      "controls = [\"gpu/*/power=200W..400W\"]\njob-interval = \"30s\"\njob-records = \"/data/jobs\"\njob-keep = "
+      "\"7d\"\n",
       "e.toml");
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->control_groups, std::vector<std::string>{"tuners"});
@@ -86,8 +88,9 @@ TEST(ControlRules, TheConfigurationHasThem) {
   EXPECT_EQ(config->job_interval, Nanos(std::chrono::seconds(30)));
   EXPECT_EQ(config->job_records, "/data/jobs");
   EXPECT_EQ(config->job_keep, Nanos(std::chrono::hours(7 * 24)));
-  for (const char* text : {"controls = [\"gpu=1\"]", "job-keep = \"90\"", "job-keep = \"0d\"", "job-interval = \"10ms\"",
-                           "job-records = \"relative\"", "jobs = \"yes\"", "control-jobs = true"})
+  for (const char* text :
+       {"controls = [\"gpu=1\"]", "job-keep = \"90\"", "job-keep = \"0d\"", "job-interval = \"10ms\"",
+        "job-records = \"relative\"", "jobs = \"yes\"", "control-jobs = true"})
     EXPECT_FALSE(parse_config(text, "e.toml")) << text;
 }
 

@@ -184,9 +184,13 @@ TEST(JobRecord, SurvivesWritingAndReading) {
 TEST(JobRecord, ForeignTextIsRefused) {
   const auto good = job_record_text(a_record());
   EXPECT_TRUE(parse_job_record(good, "x"));
-  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
-           {"ergometer.job-part/1", "ergometer.job-part/2"}, {"\"12_3\"", "\"../x\""}, {"\"running\"", "\"asleep\""},
-           {"\"begin_ns\"", "\"begin\""}, {"\"package\"", "\"parcel\""}, {"\"uid\"", "\"gid\""}}) {
+  for (const auto& [from, to] :
+       std::vector<std::pair<std::string, std::string>>{{"ergometer.job-part/1", "ergometer.job-part/2"},
+                                                        {"\"12_3\"", "\"../x\""},
+                                                        {"\"running\"", "\"asleep\""},
+                                                        {"\"begin_ns\"", "\"begin\""},
+                                                        {"\"package\"", "\"parcel\""},
+                                                        {"\"uid\"", "\"gid\""}}) {
     auto bad = good;
     bad.replace(bad.find(from), from.size(), to);
     EXPECT_FALSE(parse_job_record(bad, "x")) << to;

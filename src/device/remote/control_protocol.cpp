@@ -31,8 +31,7 @@ RestoreOutcome outcome_of(std::string_view word) {
 }
 
 // Reads an answer whose list stands at `key`.
-Result<void> read_answer(std::string_view line, const char* key,
-                         const std::function<void(JsonObject&)>& use) {
+Result<void> read_answer(std::string_view line, const char* key, const std::function<void(JsonObject&)>& use) {
   std::optional<Error> refused;
   const auto read = read_json_object(line, "the daemon's answer", [&](JsonObject& o) {
     read_error(o, refused);

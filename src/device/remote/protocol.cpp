@@ -179,8 +179,8 @@ tl::unexpected<Error> not_understood() {
 
 bool is_job_id(std::string_view text) {
   return !text.empty() && text.size() <= kMostJobId && text.front() != '.' && std::ranges::all_of(text, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '+' ||
-           c == '-';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '+' || c == '-';
   });
 }
 
@@ -258,10 +258,10 @@ Result<MonoTime> parse_greeting(std::string_view line) {
     return fail(ErrorCode::unsupported, "what answers is no ergometerd",
                 "see which program holds the socket: sudo ss -lxp");
   if (schema != kSchema)
-    return fail(ErrorCode::unsupported,
-                fmt::format("ergometerd {} speaks {}, this program {}", version.substr(0, 40), schema.substr(0, 40),
-                            kSchema),
-                "install ergometer and ergometerd of the same version, then: sudo systemctl restart ergometerd");
+    return fail(
+        ErrorCode::unsupported,
+        fmt::format("ergometerd {} speaks {}, this program {}", version.substr(0, 40), schema.substr(0, 40), kSchema),
+        "install ergometer and ergometerd of the same version, then: sudo systemctl restart ergometerd");
   if (!now) return not_understood();
   return *now;
 }

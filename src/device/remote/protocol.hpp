@@ -25,8 +25,8 @@ inline constexpr std::size_t kMostReplyBytes = 1 << 20;
 inline constexpr std::size_t kMostValues = 16384;
 inline constexpr std::size_t kMostEvents = 64;
 
-// A control that a lease shall cover. The daemon finds it by backend, device and knob: numbers of devices differ where a
-// container or a job sees a part of the node.
+// A control that a lease shall cover. The daemon finds it by backend, device and knob: devices are numbered otherwise
+// where a container or a job sees a part of the node.
 struct WantedControl {
   std::string name, backend, device_id;
   std::vector<std::string> values;  // all that may be set later, as to_text(ControlValue) writes them

@@ -90,7 +90,8 @@ class RemoteControls final : public ControlSession {
       if (!control) continue;
       const auto& info = control->describe();
       const auto requested = parse_value(one.requested, info.unit);
-      if (!requested) return fail(ErrorCode::corrupt, fmt::format("the daemon's answer about {} cannot be understood", info.name));
+      if (!requested)
+        return fail(ErrorCode::corrupt, fmt::format("the daemon's answer about {} cannot be understood", info.name));
       all.push_back({info.name, *requested, one.effective ? parse_value(*one.effective, info.unit) : std::nullopt,
                      one.in_effect});
     }
@@ -126,7 +127,8 @@ Result<std::unique_ptr<ControlSession>> lease(const Host& host, const std::vecto
   const auto line = request_line(lease_request(settings, holder, controls));
   if (line.size() > kMostControlBytes)
     return fail(ErrorCode::invalid_argument,
-                fmt::format("{} controls are more than ergometerd takes at once", controls.size()), "name fewer devices");
+                fmt::format("{} controls are more than ergometerd takes at once", controls.size()),
+                "name fewer devices");
   auto link = Link::open(host.root.path(kSocket), *host.clock, kGreetingPatience);
   if (!link) return tl::unexpected(link.error());
   const auto answer = link->ask(line, kControlPatience);
