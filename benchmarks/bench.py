@@ -4,12 +4,15 @@
 Nothing here is a test: numbers are printed with their spread, never asserted. --quick runs everything once, small,
 so that the benchmarks themselves keep working."""
 import argparse
+import heapq
 import json
 import os
 import pathlib
 import random
+import selectors
 import shutil
 import signal
+import socket
 import statistics
 import subprocess
 import tempfile
@@ -178,17 +181,79 @@ def study_plan(options, row):
         row(f"study plan of {side * side} cells (s)", quantiles(times, 1, 2), "2")
 
 
+def read_lines(client):
+    """The lines that have come; None at the end of the connection."""
+    text = client.recv(1 << 20)
+    return text.count(b"\n") if text else None
+
+
+def ask_steadily(clients, seconds, rate):
+    """Each client asks for new readings at this rate, each at moments of its own; how many answers came."""
+    waiting = selectors.DefaultSelector()
+    question = b'{"do":"read","sensor":"rapl","after":null}\n'
+    begin = time.monotonic()
+    due = [(begin + i / rate / len(clients), i, client) for i, client in enumerate(clients)]  # a heap: it ascends
+    for client in clients:
+        waiting.register(client, selectors.EVENT_READ)
+    answers = 0
+    while (now := time.monotonic()) < begin + seconds:
+        while due[0][0] <= now:
+            at, i, client = heapq.heappop(due)
+            client.sendall(question)
+            heapq.heappush(due, (at + 1 / rate, i, client))
+        for key, _ in waiting.select(max(0, due[0][0] - now)):
+            answers += read_lines(key.fileobj) or 0
+    return answers
+
+
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/stat") as stat:
+        words = stat.read().rsplit(")", 1)[1].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def daemon_clients(options, row):
+    """64 clients of ergometerd, ten questions a second each."""
+    seconds, count, rate = (1 if options.quick else 30), 64, 10
+    if not (options.bin / "ergometerd").exists():
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        root, scenario = fake_machine(folder, 1)
+        config = pathlib.Path(folder) / "daemon.toml"
+        config.write_text('sensors = ["rapl"]\nread-users = ["%d"]\n' % os.getuid())
+        daemon = subprocess.Popen([options.bin / "ergometerd", "--config", config, "--host-root", root],
+                                  stderr=subprocess.DEVNULL)
+        try:
+            path = root / "run/ergometer/ergometerd.sock"
+            while not path.exists() and daemon.poll() is None:
+                time.sleep(0.01)
+            clients = []
+            for _ in range(count):
+                clients.append(socket.socket(socket.AF_UNIX))
+                clients[-1].connect(str(path))
+                read_lines(clients[-1])
+            ask_steadily(clients, min(2, seconds), rate)
+            before, begin = cpu_seconds(daemon.pid), time.monotonic()
+            answers = ask_steadily(clients, seconds, rate)
+            cpu, length = cpu_seconds(daemon.pid) - before, time.monotonic() - begin
+        finally:
+            daemon.terminate()
+            daemon.wait()
+    row(f"CPU of ergometerd, {count} clients at {rate} Hz (% of one core)", f"{cpu / length * 100:.2f}", "2")
+    row("... answers of those asked for (%)", f"{answers / (length * count * rate) * 100:.1f}", "100")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("bin", type=pathlib.Path)
     parser.add_argument("nvml", type=pathlib.Path)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--day", help="keep the generated day in this folder")
-    parser.add_argument("--only", help="comma-separated: start,overhead,kill,show,gap,plan")
+    parser.add_argument("--only", help="comma-separated: start,overhead,kill,show,gap,plan,daemon")
     options = parser.parse_args()
     options.bin, options.nvml = options.bin.resolve(), options.nvml.resolve()
     parts = {"start": start_delay, "overhead": overhead, "kill": lost_after_kill, "show": show_day,
-             "gap": study_gap, "plan": study_plan}
+             "gap": study_gap, "plan": study_plan, "daemon": daemon_clients}
     print(f"{'what (median, smallest to largest)':72} {'measured':>26} {'reach':>6}")
     for name, part in parts.items():
         if not options.only or name in options.only.split(","):

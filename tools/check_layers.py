@@ -22,7 +22,7 @@ LAYERS = {
                      "include/ergometer"],
     "apps/cli": ["src/study", "src/measure", "src/device", "src/store", "src/analysis", "src/report", "src/region", "src/model",
                  "src/base", "include/ergometer"],
-    "apps/daemon": ["src/device", "src/model", "src/base"],
+    "apps/daemon": ["src/device", "src/analysis", "src/model", "src/base"],
     "workloads": ["include/ergometer"],
     "workloads/core": [],
     "workloads/load_lstm": ["workloads/core"],
@@ -43,7 +43,7 @@ STANDARD_ONLY = {"src/region", "include/ergometer"}
 DEVICE_COMMON = {"device/host.hpp", "device/sensor.hpp", "device/kernel_file.hpp", "device/cpu_topology.hpp",
                  "device/cgroup.hpp", "device/proc_stat.hpp", "device/drm_card.hpp", "device/number_sensor.hpp",
                  "device/process_view.hpp", "device/control.hpp", "device/file_control.hpp",
-                 "device/node_meter.hpp", "device/tool.hpp"}
+                 "device/control_session.hpp", "device/node_meter.hpp", "device/tool.hpp"}
 REGISTRY = "src/device/registry.cpp"
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')

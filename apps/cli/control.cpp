@@ -10,9 +10,8 @@
 #include "base/text.hpp"
 #include "command.hpp"
 #include "control_places.hpp"
-#include "device/command_control.hpp"
 #include "device/control_guard.hpp"
-#include "device/registry.hpp"
+#include "device/control_recovery.hpp"
 #include "discover_options.hpp"
 #include "report/table.hpp"
 #include "report/units.hpp"
@@ -35,14 +34,6 @@ struct ControlOptions {
   std::string journal;
 };
 
-ControlDiscovery find_controls(const Context& context, const std::string& site_command,
-                               const std::vector<std::string>& backends = {}) {
-  auto found = discover_controls(context.host(), default_discover_options(context), backends);
-  if (!site_command.empty())
-    for (auto& control : found.controls) control = set_by_command(control, site_command);
-  return found;
-}
-
 // --- show -----------------------------------------------------------------------------------------------------------
 
 std::string now_text(Control& control) {
@@ -58,7 +49,7 @@ std::string may_text(const ControlInfo& info) { return info.writable ? (*info.wr
 
 int show(const Context& context, const ControlOptions& options) {
   warn_about_changed_controls(context);
-  const auto found = find_controls(context, options.site_command);
+  const auto found = find_controls(context.host(), default_discover_options(context), options.site_command);
   Table table;
   table.columns = {{"Control", false, 0}, {"Device", false, 2}, {"Now", false, 0},   {"Default", false, 1},
                    {"Range", false, 0},   {"Set by", false, 3}, {"We may", false, 1}};
@@ -161,13 +152,12 @@ int set(const Context& context, const ControlOptions& options) {
   }
   // From here on no signal ends us before what was set is restored.
   Signals signals;
-  const auto found = find_controls(context, options.site_command);
+  const auto found = find_controls(context.host(), default_discover_options(context), options.site_command);
   const auto settings = settings_of(options, found);
   if (!settings) return report_error(settings.error(), exit_code_of(settings.error()));
-  auto guard =
-      ControlGuard::acquire(context.host(), *settings,
-                            {holder_text(context.measured_command), places_of(context), guardian_command(context),
-                             lasting_path(context.nvml_path), options.site_command});
+  auto guard = ControlGuard::acquire(
+      context.host(), *settings,
+      guard_options(context, options.site_command, holder_text(context.measured_command)));
   if (!guard) return report_error(guard.error(), exit_code_of(guard.error()));
   const auto applied = guard->apply(*settings);
   if (!applied) {
@@ -191,21 +181,6 @@ int set(const Context& context, const ControlOptions& options) {
 
 // --- restore --------------------------------------------------------------------------------------------------------
 
-std::vector<Restored> restore_with_found(const Context& context, JournalWriter& writer, int tries) {
-  const auto& journal = writer.journal();
-  std::vector<std::string> backends;
-  for (const auto& item : journal.items)
-    if (item.changed()) backends.push_back(item.backend);
-  if (backends.empty()) return {};
-  Context of_journal = context;
-  if (!journal.nvml_path.empty()) of_journal.nvml_path = journal.nvml_path;
-  const auto found = find_controls(of_journal, journal.site_command, backends);
-  const auto host = context.host();
-  return restore_journal(
-      writer, [&](const JournalItem& item) { return control_of(item, found.controls); }, boot_id(host.root),
-      *host.clock, tries);
-}
-
 int restore(const Context& context) {
   const Signals signals;  // nothing ends us half-way
   const auto places = places_of(context);
@@ -224,7 +199,7 @@ int restore(const Context& context) {
   }
   auto journal = JournalWriter::open(*left);
   if (!journal) return report_error(journal.error(), kCannotMeasure);
-  const auto all = restore_with_found(context, *journal, 6);
+  const auto all = restore_with_found(context.host(), default_discover_options(context), *journal, 6);
   if (!tell_restored(all)) return kNotRestored;
   if (auto removed = journal->remove(); !removed) return report_error(removed.error(), kCannotMeasure);
   const auto restored = std::ranges::count_if(all, [](const auto& one) {
@@ -239,8 +214,9 @@ int restore(const Context& context) {
 int guard(const Context& context, ControlOptions& options) {
   options.task.journal = options.journal;
   // It has all the time that a device needs to come back.
-  const auto all =
-      guardian_body(options.task, [&](JournalWriter& writer) { return restore_with_found(context, writer, 12); });
+  const auto all = guardian_body(options.task, [&](JournalWriter& writer) {
+    return restore_with_found(context.host(), default_discover_options(context), writer, 12);
+  });
   if (!all.empty()) fmt::print(stderr, "ergometer: the program that had changed controls has died; its guardian:\n");
   return tell_restored(all) ? 0 : kNotRestored;
 }

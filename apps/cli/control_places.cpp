@@ -1,8 +1,7 @@
 #include "control_places.hpp"
 
 #include "base/environment.hpp"
-#include "device/control_guard.hpp"
-#include "device/control_restore.hpp"
+#include "device/remote/remote_control.hpp"
 
 namespace ergometer::cli {
 
@@ -10,6 +9,9 @@ ControlPlaces places_of(const Context& context) {
   return control_places(HostRoot(context.host_root), current_environment());
 }
 
+namespace {
+
+// The guardian's program and arguments.
 std::vector<std::string> guardian_command(const Context& context) {
   std::error_code ec;
   std::vector<std::string> words{"/proc/self/exe"};
@@ -17,6 +19,15 @@ std::vector<std::string> guardian_command(const Context& context) {
     words.insert(words.end(), {"--host-root", std::filesystem::absolute(context.host_root, ec).string()});
   words.insert(words.end(), {"control", "guard"});
   return words;
+}
+
+}  // namespace
+
+GuardOptions guard_options(const Context& context, const std::string& site_command, std::string holder) {
+  GuardOptions options{std::move(holder), places_of(context), guardian_command(context),
+                       lasting_path(context.nvml_path), site_command};
+  if (site_command.empty()) options.elsewhere = controls_through_daemon(context.host());
+  return options;
 }
 
 // Whoever restores later may do so from another folder.

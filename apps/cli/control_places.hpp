@@ -3,15 +3,15 @@
 #pragma once
 
 #include "command.hpp"
-#include "device/control_journal.hpp"
-#include "device/control_lock.hpp"
+#include "device/control_guard.hpp"
 
 namespace ergometer::cli {
 
 [[nodiscard]] ControlPlaces places_of(const Context& context);
 
-// The guardian's program and arguments.
-[[nodiscard]] std::vector<std::string> guardian_command(const Context& context);
+// What a guard needs to know. Where this user may not set something ergometerd is asked, unless the site has a command
+// for it.
+[[nodiscard]] GuardOptions guard_options(const Context& context, const std::string& site_command, std::string holder);
 // A library's path for whoever restores later, perhaps from another folder.
 [[nodiscard]] std::string lasting_path(const std::string& library);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "device/remote/remote_control.hpp"
 #include "report/table.hpp"
 #include "report/units.hpp"
 #include "run_live.hpp"
@@ -73,14 +74,14 @@ void print_controls(const std::vector<ControlSetting>& settings) {
     fmt::print("    {}: {}\n", names.size() == 1 ? names.front() : fmt::format("{} to {} ({})", names.front(), names.back(), names.size()), text);
 }
 
-void print_lacks(const PlannedStudy& study, std::vector<Error> lacking) {
+void print_lacks(const PlannedStudy& study, std::vector<Error> lacking, const Host& host) {
   const auto launchers = missing_programs(study.file, study.plan.cells, [](const std::string& name) {
     return find_command(name).has_value();
   });
   lacking.insert(lacking.end(), launchers.begin(), launchers.end());
   for (const auto& setting : survey_settings(study.file, study.plan.cells, study.machine).settings) {
     const auto& info = setting.control->describe();
-    if (info.writable && !*info.writable) {
+    if (info.writable && !*info.writable && !daemon_may_control(host)) {
       lacking.push_back({ErrorCode::permission_denied, fmt::format("{} may not be set by this user", info.name), permission_remedy()});
       break;
     }
@@ -146,7 +147,7 @@ int study_plan(const Context& context, const StudyOptions& options) {
   if (study->file.where.kind != ExecutorKind::here) fmt::print("  through {}\n", to_word(study->file.where.kind));
   auto survey = survey_settings(study->file, study->plan.cells, study->machine);
   print_controls(survey.settings);
-  print_lacks(*study, std::move(survey.lacking));
+  print_lacks(*study, std::move(survey.lacking), context.host());
   print_time(*study, *target);
   print_runs(*study, options.all);
   fmt::print("\n  folder: {}{}\n", target->folder.string(), target->exists ? "" : " (not there yet)");

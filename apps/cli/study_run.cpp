@@ -199,7 +199,7 @@ EngineWorld engine_world(const Context& context, const StudyFile& file, const st
   EngineWorld world;
   world.host = context.host();
   world.machine = find_machine(context, file, site_command);
-  world.guard = {"", places_of(context), guardian_command(context), lasting_path(context.nvml_path), site_command};
+  world.guard = guard_options(context, site_command, "");
   world.tool = tool_words(context);
   world.program_folder = fs::path(world.tool.front()).parent_path().string();
   world.signal_fd = signals.fd();

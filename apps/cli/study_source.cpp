@@ -6,8 +6,7 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
-#include "device/command_control.hpp"
-#include "device/registry.hpp"
+#include "device/control_recovery.hpp"
 #include "discover_options.hpp"
 #include "study/built_in_studies.hpp"
 
@@ -100,10 +99,7 @@ Result<StudyTarget> study_target(const StudyOptions& options) {
 
 StudyMachine find_machine(const Context& context, const StudyFile& file, const std::string& site_command) {
   if (!needs_machine(file)) return {};
-  auto found = discover_controls(context.host(), default_discover_options(context));
-  if (!site_command.empty())
-    for (auto& control : found.controls) control = set_by_command(control, site_command);
-  return machine_of(file, std::move(found));
+  return machine_of(file, find_controls(context.host(), default_discover_options(context), site_command));
 }
 
 Result<PlannedStudy> plan_study(const Context& context, const StudyOptions& options, const StudyTarget& target) {

@@ -41,7 +41,7 @@ Result<Peer> peer_of(int fd) {
   socklen_t size = sizeof(credentials);
   if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0)
     return tl::unexpected(errno_error("ask who is at", "a connection", errno));
-  Peer peer{credentials.uid, credentials.gid, std::vector<gid_t>(64)};
+  Peer peer{credentials.uid, credentials.gid, std::vector<gid_t>(64), credentials.pid};
   for (;;) {
     size = static_cast<socklen_t>(peer.groups.size() * sizeof(gid_t));
     if (::getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, peer.groups.data(), &size) == 0) break;
@@ -54,29 +54,38 @@ Result<Peer> peer_of(int fd) {
   return peer;
 }
 
-bool may_read(const Peer& peer, const Readers& readers) {
-  if (peer.uid == 0 || std::ranges::count(readers.users, peer.uid) > 0) return true;
-  return std::ranges::any_of(readers.groups, [&](gid_t group) {
+std::string name_of(const Peer& peer) {
+  passwd record{};
+  passwd* found = nullptr;
+  std::array<char, 4096> buffer;
+  const bool known = ::getpwuid_r(peer.uid, &record, buffer.data(), buffer.size(), &found) == 0 && found;
+  auto name = known ? std::string(found->pw_name) : fmt::format("user {}", peer.uid);
+  return peer.pid > 0 ? fmt::format("{} (PID {})", name, peer.pid) : name;
+}
+
+bool is_among(const Peer& peer, const People& people) {
+  if (peer.uid == 0 || std::ranges::count(people.users, peer.uid) > 0) return true;
+  return std::ranges::any_of(people.groups, [&](gid_t group) {
     return group == peer.gid || std::ranges::count(peer.groups, group) > 0;
   });
 }
 
-Readers resolve_readers(const std::vector<std::string>& users, const std::vector<std::string>& groups,
-                        std::vector<std::string>& unknown) {
-  Readers readers;
+People resolve_people(const std::vector<std::string>& users, const std::vector<std::string>& groups, const char* key,
+                      std::vector<std::string>& unknown) {
+  People people;
   for (const auto& name : users)
     if (const auto uid = id_of<passwd, uid_t>(name, &::getpwnam_r, &passwd::pw_uid))
-      readers.users.push_back(*uid);
+      people.users.push_back(*uid);
     else
       unknown.push_back("user " + name);
   for (const auto& name : groups)
     if (const auto gid = id_of<group, gid_t>(name, &::getgrnam_r, &group::gr_gid))
-      readers.groups.push_back(*gid);
+      people.groups.push_back(*gid);
     else
       unknown.push_back("group " + name);
-  readers.remedy = groups.empty() ? "ask the administrator to name you in read-users of ergometerd.toml"
+  people.remedy = groups.empty() ? fmt::format("ask the administrator to name you in {} of ergometerd.toml", key)
                                   : fmt::format("sudo usermod -aG {} $USER, then log in again", groups.front());
-  return readers;
+  return people;
 }
 
 }  // namespace ergometer::daemon

@@ -10,12 +10,14 @@
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "base/toml.hpp"
+#include "daemon/control_rules.hpp"
 #include "device/registry.hpp"
 
 namespace ergometer::daemon {
 namespace {
 
 constexpr Nanos kShortest = std::chrono::milliseconds(1), kLongest = std::chrono::seconds(10);
+constexpr std::uint64_t kMostDays = 36500;
 // What is of a process or of one run, and what needs an account, is nothing that a daemon could read for others.
 constexpr std::array<std::string_view, 9> kNotServed{"procfs", "model",   "remote", "replay",       "slurm",
                                                      "fake",   "redfish", "meter",  "meter-command"};
@@ -45,16 +47,49 @@ Parsed read_sensors(const toml::node& node, std::vector<std::string>& out) {
   if (auto wrong = read_words(node, out)) return wrong;
   auto known = known_interfaces();
   std::erase_if(known, [](const std::string& name) { return std::ranges::count(kNotServed, name) > 0; });
-  const bool all_known = std::ranges::all_of(out, [&](const auto& name) { return std::ranges::count(known, name) > 0; });
+  const bool all_known =
+      std::ranges::all_of(out, [&](const auto& name) { return std::ranges::count(known, name) > 0; });
   if (all_known && !out.empty()) return std::nullopt;
   return fmt::format("a list of interfaces that a daemon can serve: {}", fmt::join(known, ", "));
 }
 
-Parsed read_interval(const toml::node& node, Nanos& out) {
+Parsed read_time(const toml::node& node, Nanos shortest, Nanos longest, const char* range, Nanos& out) {
   const auto text = node.value_exact<std::string>();
-  const auto interval = text ? parse_duration(*text) : std::nullopt;
-  if (!interval || *interval < kShortest || *interval > kLongest) return "a duration from \"1ms\" to \"10s\"";
-  out = *interval;
+  const auto time = text ? parse_duration(*text) : std::nullopt;
+  if (!time || *time < shortest || *time > longest) return fmt::format("a duration from {}", range);
+  out = *time;
+  return std::nullopt;
+}
+
+// Days, which are no unit of a measurement: "90d".
+Parsed read_keep(const toml::node& node, Nanos& out) {
+  const auto text = node.value_exact<std::string>();
+  const auto days =
+      text && text->ends_with('d') ? parse_uint(std::string_view(*text).substr(0, text->size() - 1)) : std::nullopt;
+  if (!days || *days < 1 || *days > kMostDays) return fmt::format("a number of days from \"1d\" to \"{}d\"", kMostDays);
+  out = std::chrono::hours(24) * static_cast<int>(*days);
+  return std::nullopt;
+}
+
+Parsed read_flag(const toml::node& node, bool& out) {
+  const auto value = node.value_exact<bool>();
+  if (!value) return "true or false";
+  out = *value;
+  return std::nullopt;
+}
+
+Parsed read_path(const toml::node& node, std::filesystem::path& out) {
+  const auto text = node.value_exact<std::string>();
+  if (!text || !text->starts_with('/')) return "a folder's path from the root: \"/var/lib/ergometer/jobs\"";
+  out = *text;
+  return std::nullopt;
+}
+
+Parsed read_controls(const toml::node& node, std::vector<std::string>& out) {
+  if (auto wrong = read_words(node, out)) return wrong;
+  for (const auto& text : out)
+    if (const auto allowed = parse_allowed(text); !allowed)
+      return fmt::format("a list of controls ({}; {})", allowed.error().message, allowed.error().hint);
   return std::nullopt;
 }
 
@@ -74,20 +109,36 @@ Parsed read_address(const toml::node& node, std::string& out) {
   return std::nullopt;
 }
 
-Parsed read_value(std::string_view key, const toml::node& node, Config& config) {
-  if (key == "read-groups") return read_words(node, config.read_groups);
-  if (key == "read-users") return read_words(node, config.read_users);
-  if (key == "sensors") return read_sensors(node, config.sensors);
-  if (key == "interval") return read_interval(node, config.interval);
-  if (key == "max-clients") return read_clients(node, config.max_clients);
-  return read_address(node, config.metrics);
+using Reader = Parsed (*)(const toml::node&, Config&);
+const std::vector<std::pair<std::string, Reader>>& readers() {
+  static const std::vector<std::pair<std::string, Reader>> all{
+      {"read-groups", [](const toml::node& node, Config& c) { return read_words(node, c.read_groups); }},
+      {"read-users", [](const toml::node& node, Config& c) { return read_words(node, c.read_users); }},
+      {"sensors", [](const toml::node& node, Config& c) { return read_sensors(node, c.sensors); }},
+      {"interval", [](const toml::node& node,
+                      Config& c) { return read_time(node, kShortest, kLongest, "\"1ms\" to \"10s\"", c.interval); }},
+      {"max-clients", [](const toml::node& node, Config& c) { return read_clients(node, c.max_clients); }},
+      {"metrics", [](const toml::node& node, Config& c) { return read_address(node, c.metrics); }},
+      {"control-groups", [](const toml::node& node, Config& c) { return read_words(node, c.control_groups); }},
+      {"control-users", [](const toml::node& node, Config& c) { return read_words(node, c.control_users); }},
+      {"control-jobs", [](const toml::node& node, Config& c) { return read_flag(node, c.control_jobs); }},
+      {"controls", [](const toml::node& node, Config& c) { return read_controls(node, c.controls); }},
+      {"jobs", [](const toml::node& node, Config& c) { return read_flag(node, c.jobs); }},
+      {"job-interval",
+       [](const toml::node& node, Config& c) {
+         return read_time(node, std::chrono::seconds(1), std::chrono::hours(1), "\"1s\" to \"1h\"", c.job_interval);
+       }},
+      {"job-records", [](const toml::node& node, Config& c) { return read_path(node, c.job_records); }},
+      {"job-keep", [](const toml::node& node, Config& c) { return read_keep(node, c.job_keep); }},
+  };
+  return all;
 }
 
 }  // namespace
 
 Result<Config> parse_config(const std::string& text, const std::string& file) {
-  static const std::vector<std::string> known{"read-groups", "read-users",  "sensors",
-                                              "interval",    "max-clients", "metrics"};
+  std::vector<std::string> known;
+  for (const auto& reader : readers()) known.push_back(reader.first);
   const auto parsed = toml::parse(text, file);
   if (!parsed)
     return fail(ErrorCode::corrupt,
@@ -97,16 +148,20 @@ Result<Config> parse_config(const std::string& text, const std::string& file) {
   for (const auto& [key, node] : parsed.table()) {
     const auto where = fmt::format("{}:{}", file, node.source().begin.line);
     const std::string name(key.str());
-    if (std::ranges::count(known, name) == 0) {
+    const auto reader = std::ranges::find(readers(), name, [](const auto& entry) { return entry.first; });
+    if (reader == readers().end()) {
       const auto nearest = nearest_name(name, known);
       return fail(ErrorCode::invalid_argument, fmt::format("{}: unknown key \"{}\"", where, name),
                   nearest.empty() ? fmt::format("known are: {}", fmt::join(known, ", "))
                                   : fmt::format("did you mean \"{}\"?", nearest));
     }
-    if (const auto wrong = read_value(name, node, config))
+    if (const auto wrong = reader->second(node, config))
       return fail(ErrorCode::invalid_argument, fmt::format("{}: {} must be {}", where, name, *wrong),
                   "see docs/daemon.md");
   }
+  if (config.control_jobs && !config.jobs)
+    return fail(ErrorCode::invalid_argument, fmt::format("{}: control-jobs needs jobs = true", file),
+                "only from the resource manager's word the daemon knows whose job has the node to itself");
   return config;
 }
 

@@ -25,7 +25,9 @@ constexpr int kTickMs = 100;
 
 struct Client {
   int fd = -1;
-  uid_t uid = 0;
+  Caller caller;
+  bool may_read = false;
+  bool waiting = false;  // for the answer of the services
   std::string in, out;   // a part of a request; the part of an answer that is not taken yet
   std::size_t sent = 0;  // of `out`
   bool closing = false;  // once `out` is taken
@@ -83,7 +85,11 @@ struct Server::State {
   void advance(Client& c);
   void answer(Client& c, std::string_view line);
   void answer_read(Client& c, const remote::Request& request);
+  void ask_services(Client& c, remote::Request request);
   void finish_readings();
+  void take_answers();
+  [[nodiscard]] Result<void> admit(const Peer& peer) const;
+  [[nodiscard]] std::size_t longest_request(const Client& c) const;
   void drop_stalled();
   void sweep();
   void watch(Client& c);
@@ -99,8 +105,12 @@ struct Server::State {
   std::atomic<int> client_count{0};
   std::atomic<bool> stopping{false};
 
-  mutable std::mutex mutex;  // guards `feeds`
+  Services* services = nullptr;
+  std::uint64_t connections = 0;
+
+  mutable std::mutex mutex;  // guards what follows
   std::vector<std::shared_ptr<Feed>> feeds;
+  std::vector<std::pair<std::uint64_t, std::string>> answers;  // of the services, by connection
 };
 
 void Server::State::wake() const {
@@ -129,24 +139,33 @@ void Server::State::accept_all() {
   }
 }
 
+Result<void> Server::State::admit(const Peer& peer) const {
+  if (!is_among(peer, options.readers) && !(services && services->knows(peer)))
+    return fail(ErrorCode::permission_denied,
+                fmt::format("permission denied: ergometerd serves user {} nothing", peer.uid), options.readers.remedy);
+  const auto same =
+      std::ranges::count_if(clients, [&](const auto& other) { return other.second.caller.peer.uid == peer.uid; });
+  const int most = peer.uid == 0 ? options.max_clients : std::max(1, options.max_clients / 2);
+  if (static_cast<int>(clients.size()) < options.max_clients && same < most) return {};
+  return fail(ErrorCode::unavailable, fmt::format("ergometerd has {} connections already", clients.size()),
+              "close some, or raise max-clients in ergometerd.toml");
+}
+
+std::size_t Server::State::longest_request(const Client& c) const {
+  return services ? services->longest_request(c.caller.peer) : remote::kMostRequestBytes;
+}
+
 void Server::State::welcome(int fd) {
   Client c;
   c.fd = fd;
-  const auto peer = peer_of(fd);
-  if (!peer) {
-    refuse(c, peer.error());
-  } else if (!may_read(*peer, options.readers)) {
-    refuse(c, {ErrorCode::permission_denied, fmt::format("permission denied: ergometerd serves user {} nothing", peer->uid),
-               options.readers.remedy});
+  auto peer = peer_of(fd);
+  const auto admitted = peer ? admit(*peer) : tl::unexpected(peer.error());
+  if (!admitted) {
+    refuse(c, admitted.error());
   } else {
-    c.uid = peer->uid;
-    const auto same = std::ranges::count_if(clients, [&](const auto& other) { return other.second.uid == c.uid; });
-    const int most = c.uid == 0 ? options.max_clients : std::max(1, options.max_clients / 2);
-    if (static_cast<int>(clients.size()) >= options.max_clients || same >= most)
-      refuse(c, {ErrorCode::unavailable, fmt::format("ergometerd has {} connections already", clients.size()),
-                 "close some, or raise max-clients in ergometerd.toml"});
-    else
-      say(c, remote::greeting_line(options.version, clock->now()));
+    c.may_read = is_among(*peer, options.readers);
+    c.caller = {++connections, std::move(*peer)};
+    say(c, remote::greeting_line(options.version, clock->now()));
   }
   flush(c);
   if (c.closing || c.dead) {
@@ -166,7 +185,9 @@ void Server::State::welcome(int fd) {
 
 // One request at a time: what a client sends beyond that waits in the kernel, and then in the client.
 void Server::State::watch(Client& c) {
-  const std::uint32_t interest = !c.out.empty() ? EPOLLOUT : c.feed ? 0u : static_cast<std::uint32_t>(EPOLLIN);
+  const std::uint32_t interest = !c.out.empty()        ? EPOLLOUT
+                                 : c.feed || c.waiting ? 0u
+                                                       : static_cast<std::uint32_t>(EPOLLIN);
   if (interest == c.interest) return;
   epoll_event e{interest, {}};
   e.data.fd = c.fd;
@@ -190,11 +211,12 @@ void Server::State::receive(Client& c) {
 // Goes on until the client or a sensor has to do something.
 void Server::State::advance(Client& c) {
   for (;;) {
-    if (!flush(c) || c.dead || c.feed) return;
+    if (!flush(c) || c.dead || c.feed || c.waiting) return;
     const auto end = c.in.find('\n');
-    if (end >= remote::kMostRequestBytes && (end != std::string::npos || c.in.size() >= remote::kMostRequestBytes)) {
-      refuse(c, {ErrorCode::invalid_argument,
-                 fmt::format("a request has at most {} bytes", remote::kMostRequestBytes), "see docs/daemon-protocol.md"});
+    const auto length = (end == std::string::npos ? c.in.size() : end) + 1;
+    if (length > remote::kMostRequestBytes && length > longest_request(c)) {
+      refuse(c, {ErrorCode::invalid_argument, fmt::format("a request has at most {} bytes", remote::kMostRequestBytes),
+                 "longer ones are for who may set controls: docs/daemon-protocol.md"});
       continue;
     }
     if (end == std::string::npos) return;
@@ -209,8 +231,14 @@ void Server::State::answer(Client& c, std::string_view line) {
   if (!take_token(c))
     return refuse(c, {ErrorCode::unavailable, fmt::format("more than {:g} requests a second", kRequestRate),
                       "ask less often: a reading has all rows since the last one"});
-  const auto request = remote::parse_request(line);
+  auto request = remote::parse_request(line);
   if (!request) return refuse(c, request.error());
+  const bool reads = request->kind == remote::Request::Kind::read || request->kind == remote::Request::Kind::list;
+  if (!reads) return ask_services(c, std::move(*request));
+  if (!c.may_read)
+    return say(c, remote::error_line({ErrorCode::permission_denied,
+                                      fmt::format("permission denied: user {} may not read sensors", c.caller.peer.uid),
+                                      options.readers.remedy}));
   if (request->kind == remote::Request::Kind::read) return answer_read(c, *request);
   std::vector<SensorInfo> sensors;
   std::lock_guard lock(mutex);
@@ -222,12 +250,43 @@ void Server::State::answer_read(Client& c, const remote::Request& request) {
   std::lock_guard lock(mutex);
   const auto found = std::ranges::find_if(feeds, [&](const auto& f) { return f->info().name == request.sensor; });
   if (found == feeds.end())
-    return say(c, remote::error_line({ErrorCode::not_found,
-                                      fmt::format("ergometerd has no sensor \"{}\"", request.sensor.substr(0, 64)), ""}));
+    return say(c,
+               remote::error_line({ErrorCode::not_found,
+                                   fmt::format("ergometerd has no sensor \"{}\"", request.sensor.substr(0, 64)), ""}));
   c.feed = *found;
   c.cursor = request.after.value_or(c.feed->end());
   c.ticket = c.feed->ask();
   c.asked = Steady::now();
+}
+
+void Server::State::ask_services(Client& c, remote::Request request) {
+  if (!services)
+    return say(c,
+               remote::error_line({ErrorCode::unsupported, "this daemon serves readings only", "see docs/daemon.md"}));
+  c.waiting = true;
+  services->ask(c.caller, std::move(request), [this, connection = c.caller.connection](std::string line) {
+    const std::lock_guard lock(mutex);
+    answers.emplace_back(connection, std::move(line));
+    wake();
+  });
+}
+
+// Who has gone meanwhile needs no answer.
+void Server::State::take_answers() {
+  std::vector<std::pair<std::uint64_t, std::string>> taken;
+  {
+    const std::lock_guard lock(mutex);
+    taken.swap(answers);
+  }
+  for (auto& [connection, line] : taken)
+    for (auto& [fd, c] : clients) {
+      if (c.caller.connection != connection || c.dead) continue;
+      c.waiting = false;
+      c.progress = Steady::now();
+      say(c, std::move(line));
+      advance(c);
+      break;
+    }
 }
 
 void Server::State::finish_readings() {
@@ -238,10 +297,10 @@ void Server::State::finish_readings() {
     const auto batch = c.feed->from(c.cursor);
     auto failure = done ? c.feed->failure() : std::nullopt;
     if (!done && batch.rows.empty())
-      failure = Error{ErrorCode::timeout,
-                      fmt::format("{} does not answer the daemon within {:g} s", c.feed->info().name,
-                                  seconds(kLongestReading)),
-                      "look at the kernel log (dmesg) of the node"};
+      failure = Error{
+          ErrorCode::timeout,
+          fmt::format("{} does not answer the daemon within {:g} s", c.feed->info().name, seconds(kLongestReading)),
+          "look at the kernel log (dmesg) of the node"};
     say(c, failure ? remote::error_line(*failure) : remote::batch_line(batch));
     c.feed.reset();
     c.progress = Steady::now();
@@ -252,21 +311,23 @@ void Server::State::finish_readings() {
 void Server::State::drop_stalled() {
   const auto now = Steady::now();
   for (auto& [fd, c] : clients)
-    if ((!c.out.empty() || (!c.in.empty() && !c.feed)) && now - c.progress > kLongestStall) c.dead = true;
+    if ((!c.out.empty() || (!c.in.empty() && !c.feed && !c.waiting)) && now - c.progress > kLongestStall) c.dead = true;
 }
 
 void Server::State::sweep() {
-  std::erase_if(clients, [](const auto& entry) {
-    if (entry.second.dead) ::close(entry.first);
-    return entry.second.dead;
+  std::erase_if(clients, [this](const auto& entry) {
+    if (!entry.second.dead) return false;
+    ::close(entry.first);
+    if (services) services->left(entry.second.caller.connection);
+    return true;
   });
   for (auto& [fd, c] : clients) watch(c);
   client_count = static_cast<int>(clients.size());
 }
 
 bool Server::State::must_tick() const {
-  return !accepting ||
-         std::ranges::any_of(clients, [](const auto& e) { return e.second.interest != EPOLLIN || !e.second.in.empty(); });
+  return !accepting || std::ranges::any_of(
+                           clients, [](const auto& e) { return e.second.interest != EPOLLIN || !e.second.in.empty(); });
 }
 
 Server::Server(int listening, std::shared_ptr<Clock> clock, ServerOptions options) : state_(std::make_unique<State>()) {
@@ -283,6 +344,8 @@ Server::~Server() {
   close_fd(state_->epoll);
   close_fd(state_->event);
 }
+
+void Server::serve_also(Services& services) { state_->services = &services; }
 
 void Server::add(const std::vector<std::shared_ptr<Sensor>>& sensors) {
   std::lock_guard lock(state_->mutex);
@@ -307,7 +370,8 @@ Result<void> Server::run() {
   for (const int fd : {s.listening, s.event}) {
     epoll_event e{EPOLLIN, {}};
     e.data.fd = fd;
-    if (::epoll_ctl(s.epoll, EPOLL_CTL_ADD, fd, &e) != 0) return tl::unexpected(errno_error("wait for", "clients", errno));
+    if (::epoll_ctl(s.epoll, EPOLL_CTL_ADD, fd, &e) != 0)
+      return tl::unexpected(errno_error("wait for", "clients", errno));
   }
   std::array<epoll_event, 64> events;
   while (!s.stopping) {
@@ -331,6 +395,7 @@ Result<void> Server::run() {
           s.receive(c);
       }
     }
+    s.take_answers();
     s.finish_readings();
     s.drop_stalled();
     s.sweep();

@@ -7,11 +7,12 @@
 
 #include "daemon/access.hpp"
 #include "daemon/feed.hpp"
+#include "daemon/services.hpp"
 
 namespace ergometer::daemon {
 
 struct ServerOptions {
-  Readers readers;
+  People readers;
   int max_clients = 512;
   Nanos least_interval = std::chrono::milliseconds(50);  // between readings of one sensor
   std::string version;
@@ -25,6 +26,9 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
+  // What is asked beside readings goes to `services`, which outlives run(). Before run(); without it such questions are
+  // refused.
+  void serve_also(Services& services);
   // From any thread, also while run() runs.
   void add(const std::vector<std::shared_ptr<Sensor>>& sensors);
   [[nodiscard]] std::vector<std::shared_ptr<Feed>> feeds() const;

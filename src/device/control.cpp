@@ -118,8 +118,9 @@ std::string range_text(const ControlInfo& info) {
 }
 
 std::string permission_remedy() {
-  return "run it as root (sudo), give the program CAP_SYS_ADMIN, or name the site's own command for limits with "
-         "--control-command (docs/controls.md)";
+  return "run it as root (sudo), give the program CAP_SYS_ADMIN, have the administrator name you in control-groups of "
+         "ergometerd (docs/daemon.md), or name the site's own command for limits with --control-command "
+         "(docs/controls.md)";
 }
 
 }  // namespace ergometer

@@ -59,7 +59,20 @@ std::string left_over_text(const Journal& journal, const std::string& boot_id) {
   return fmt::format("still set by {}, which did not restore: {}", who, what);
 }
 
-struct ControlGuard::State {
+namespace {
+
+class OwnSession final : public ControlSession {
+ public:
+  OwnSession(const Host& host, GuardOptions options) : host_(host), options_(std::move(options)) {}
+  ~OwnSession() override { OwnSession::restore(); }
+  // Errors: those of ControlGuard::acquire. What was touched is as it was when the session has ended.
+  [[nodiscard]] Result<void> begin(const std::vector<ControlSetting>& settings);
+  Result<std::vector<Applied>> apply(std::vector<ControlSetting> settings) override;
+  std::vector<Applied> observe() override;
+  std::vector<Restored> restore() override;
+  Result<void> keep() override;
+
+ private:
   struct Entry {
     std::shared_ptr<Control> control;
     std::optional<ControlValue> requested;  // of the last apply
@@ -67,48 +80,48 @@ struct ControlGuard::State {
     bool changed = false;  // set to something else than what was found
   };
 
-  Host host;
-  GuardOptions options;
-  std::optional<ControlLock> lock;
-  std::filesystem::path journal_path;
-  std::optional<Guardian> guardian;
-  std::optional<JournalWriter> journal;  // there: something may be set
-  std::vector<Entry> entries;            // in the order of the journal's items
-
+  Result<void> take_node();
   Result<void> guard_lives();
   Result<void> prepare(const std::vector<ControlSetting>& settings);
   Result<void> prove_permission(const std::vector<ControlSetting>& settings);
   Result<void> set(std::size_t index, const ControlValue& value);
   Result<void> write(std::size_t index, const ControlValue& value);
   Result<void> give_back_unnamed(std::vector<ControlSetting>& settings);
-  Applied observe(Entry& entry, bool under_load) const;
-  std::vector<Restored> restore();
+  Applied look_at(Entry& entry, bool under_load) const;
   void release();
+
+  Host host_;
+  GuardOptions options_;
+  std::optional<ControlLock> lock_;
+  std::filesystem::path journal_path_;
+  std::optional<Guardian> guardian_;
+  std::optional<JournalWriter> journal_;  // there: something may be set
+  std::vector<Entry> entries_;            // in the order of the journal's items
 };
 
 // Starts a guardian, or a new one in place of one that was killed.
-Result<void> ControlGuard::State::guard_lives() {
-  if (options.guardian.empty() || (guardian && guardian->alive())) return {};
-  guardian.reset();
-  auto started = Guardian::start(options.guardian, lock->fd(), journal_path);
+Result<void> OwnSession::guard_lives() {
+  if (options_.guardian.empty() || (guardian_ && guardian_->alive())) return {};
+  guardian_.reset();
+  auto started = Guardian::start(options_.guardian, lock_->fd(), journal_path_);
   if (!started) return tl::unexpected(started.error());
-  guardian = std::move(*started);
-  for (const auto& entry : entries) entry.control->hold_while_setting(guardian->life_fd());
+  guardian_ = std::move(*started);
+  for (const auto& entry : entries_) entry.control->hold_while_setting(guardian_->life_fd());
   return {};
 }
 
-Result<void> ControlGuard::State::prepare(const std::vector<ControlSetting>& settings) {
+Result<void> OwnSession::prepare(const std::vector<ControlSetting>& settings) {
   Journal begun;
   begun.owner_pid = ::getpid();
-  begun.owner = options.holder;
-  begun.since_unix_s = to_ns(host.clock->wall()) / 1'000'000'000;
-  begun.boot_id = boot_id(host.root);
-  begun.nvml_path = options.nvml_path;
-  begun.site_command = options.site_command;
+  begun.owner = options_.holder;
+  begun.since_unix_s = to_ns(host_.clock->wall()) / 1'000'000'000;
+  begun.boot_id = boot_id(host_.root);
+  begun.nvml_path = options_.nvml_path;
+  begun.site_command = options_.site_command;
   for (const auto& setting : settings) {
     const auto& info = setting.control->describe();
     if (auto checked = check_value(info, setting.value); !checked) return checked;
-    if (std::ranges::any_of(entries, [&](const auto& entry) { return entry.control == setting.control; })) continue;
+    if (std::ranges::any_of(entries_, [&](const auto& entry) { return entry.control == setting.control; })) continue;
     JournalItem item{info.name, info.backend, info.device_id, info.unit, {}, {}, false};
     if (info.readable) {
       auto found = setting.control->get();
@@ -116,40 +129,45 @@ Result<void> ControlGuard::State::prepare(const std::vector<ControlSetting>& set
       item.found = std::move(*found);
     }
     begun.items.push_back(std::move(item));
-    entries.push_back({setting.control, {}, {}, false});
+    entries_.push_back({setting.control, {}, {}, false});
   }
   if (auto lives = guard_lives(); !lives) return lives;
-  auto created = JournalWriter::create(journal_path, std::move(begun));
+  auto created = JournalWriter::create(journal_path_, std::move(begun));
   if (!created) return tl::unexpected(created.error());
-  journal.emplace(std::move(*created));
+  journal_.emplace(std::move(*created));
   return {};
 }
 
 // Writing what is there anyway changes nothing, and shows before anything starts whether we may.
-Result<void> ControlGuard::State::prove_permission(const std::vector<ControlSetting>& settings) {
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    const auto& found = journal->journal().items[i].found;
+Result<void> OwnSession::prove_permission(const std::vector<ControlSetting>& settings) {
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const auto& found = journal_->journal().items[i].found;
     if (found) {
       if (auto done = write(i, *found); !done) return done;
       continue;
     }
-    const auto first = std::ranges::find(settings, entries[i].control, &ControlSetting::control);
-    if (auto done = write(i, first->value); !done) return done;
-    if (auto done = entries[i].control->reset(); !done) return done;
+    const auto first = std::ranges::find(settings, entries_[i].control, &ControlSetting::control);
+    if (auto done = write(i, first->value); !done) {
+      // What was refused has changed nothing, and would be refused again when the journal is restored.
+      if (done.error().code == ErrorCode::permission_denied)
+        if (auto noted = journal_->settled(i); !noted) return noted;
+      return done;
+    }
+    if (auto done = entries_[i].control->reset(); !done) return done;
   }
   return {};
 }
 
 // Journal, set, read back.
-Result<void> ControlGuard::State::write(std::size_t index, const ControlValue& value) {
-  auto& control = *entries[index].control;
-  if (auto noted = journal->will_set(index, value); !noted) return noted;
+Result<void> OwnSession::write(std::size_t index, const ControlValue& value) {
+  auto& control = *entries_[index].control;
+  if (auto noted = journal_->will_set(index, value); !noted) return noted;
   if (auto done = control.set(value); !done) return done;
   if (!control.describe().readable) return {};
   const auto now = control.get();
   if (!now) return tl::unexpected(now.error());
   if (*now != value)
-    if (auto noted = journal->will_set(index, *now); !noted) return noted;
+    if (auto noted = journal_->will_set(index, *now); !noted) return noted;
   if (!same_value(control.describe(), *now, value))
     return fail(ErrorCode::io,
                 fmt::format("{} was set to {} and reads {}", control.describe().name, to_text(value), to_text(*now)),
@@ -157,9 +175,9 @@ Result<void> ControlGuard::State::write(std::size_t index, const ControlValue& v
   return {};
 }
 
-Result<void> ControlGuard::State::set(std::size_t index, const ControlValue& value) {
-  auto& entry = entries[index];
-  const auto& item = journal->journal().items[index];
+Result<void> OwnSession::set(std::size_t index, const ControlValue& value) {
+  auto& entry = entries_[index];
+  const auto& item = journal_->journal().items[index];
   const auto& info = entry.control->describe();
   if (info.readable) {
     const auto now = entry.control->get();
@@ -177,13 +195,13 @@ Result<void> ControlGuard::State::set(std::size_t index, const ControlValue& val
 }
 
 // A level is the whole of what is set: what the last one changed and this one does not name goes back.
-Result<void> ControlGuard::State::give_back_unnamed(std::vector<ControlSetting>& settings) {
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    auto& entry = entries[i];
+Result<void> OwnSession::give_back_unnamed(std::vector<ControlSetting>& settings) {
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    auto& entry = entries_[i];
     const bool named = std::ranges::find(settings, entry.control, &ControlSetting::control) != settings.end();
     if (named || !entry.changed || is_needed(settings, entry.control->describe().name)) continue;
     entry.changed = false;
-    if (const auto& found = journal->journal().items[i].found)
+    if (const auto& found = journal_->journal().items[i].found)
       settings.push_back({entry.control, *found, {}});
     else if (auto done = entry.control->reset(); !done)
       return done;
@@ -192,7 +210,7 @@ Result<void> ControlGuard::State::give_back_unnamed(std::vector<ControlSetting>&
 }
 
 // Only under load does a running clock tell whether its lock is in effect.
-Applied ControlGuard::State::observe(Entry& entry, bool under_load) const {
+Applied OwnSession::look_at(Entry& entry, bool under_load) const {
   const auto& info = entry.control->describe();
   if (info.readable || under_load)
     if (const auto now = entry.control->effective()) {
@@ -210,116 +228,128 @@ Applied ControlGuard::State::observe(Entry& entry, bool under_load) const {
   return applied;
 }
 
-std::vector<Restored> ControlGuard::State::restore() {
+std::vector<Restored> OwnSession::restore() {
   std::vector<Restored> all;
-  if (journal) {
+  if (journal_) {
     const auto find = [this](const JournalItem& item) {
-      const auto index = static_cast<std::size_t>(&item - journal->journal().items.data());
-      return entries[index].control;
+      const auto index = static_cast<std::size_t>(&item - journal_->journal().items.data());
+      return entries_[index].control;
     };
-    all = restore_journal(*journal, find, journal->journal().boot_id, *host.clock);
+    all = restore_journal(*journal_, find, journal_->journal().boot_id, *host_.clock);
     if (!any_failed(all))
-      if (auto removed = journal->remove(); !removed)
+      if (auto removed = journal_->remove(); !removed)
         all.push_back({"journal", RestoreOutcome::failed, removed.error().message, removed.error().hint});
   }
   release();
   return all;
 }
 
-void ControlGuard::State::release() {
-  journal.reset();
-  guardian.reset();  // it finds no journal, or one whose rest it tries itself
-  lock.reset();
+void OwnSession::release() {
+  journal_.reset();
+  guardian_.reset();  // it finds no journal, or one whose rest it tries itself
+  lock_.reset();
 }
 
-ControlGuard::ControlGuard(std::unique_ptr<State> state) : state_(std::move(state)) {}
-ControlGuard::ControlGuard(ControlGuard&&) noexcept = default;
-
-ControlGuard& ControlGuard::operator=(ControlGuard&& other) noexcept {
-  if (state_) state_->restore();
-  state_ = std::move(other.state_);
-  return *this;
-}
-
-ControlGuard::~ControlGuard() {
-  if (state_) state_->restore();
-}
-
-Result<ControlGuard> ControlGuard::acquire(const Host& host, const std::vector<ControlSetting>& settings,
-                                           GuardOptions options) {
-  auto state = std::make_unique<State>();
-  state->host = host;
-  state->options = std::move(options);
-  auto lock = ControlLock::take(state->options.places.lock, state->options.holder);
+// The right to change this node's controls, and the place where the journal will be.
+Result<void> OwnSession::take_node() {
+  auto lock = ControlLock::take(options_.places.lock, options_.holder);
   if (!lock) return tl::unexpected(lock.error());
-  state->lock.emplace(std::move(*lock));
-  if (const auto left = existing_journal(state->options.places)) {
+  lock_.emplace(std::move(*lock));
+  if (const auto left = existing_journal(options_.places)) {
     const auto journal = read_journal(*left);
     if (!journal) return tl::unexpected(journal.error());
     if (journal->changed())
-      return fail(ErrorCode::exists, left_over_text(*journal, boot_id(host.root)), "first: ergometer control restore");
+      return fail(ErrorCode::exists, left_over_text(*journal, boot_id(host_.root)), "first: ergometer control restore");
     // Its writer died before it changed anything.
     std::error_code ec;
     std::filesystem::remove(*left, ec);
   }
-  auto path = writable_journal(state->options.places);
+  auto path = writable_journal(options_.places);
   if (!path) return tl::unexpected(path.error());
-  state->journal_path = std::move(*path);
-  auto ordered = settings;
-  sort_for_setting(ordered);
-  ControlGuard guard(std::move(state));
-  if (auto prepared = guard.state_->prepare(ordered); !prepared) return tl::unexpected(prepared.error());
-  if (auto proven = guard.state_->prove_permission(ordered); !proven) return tl::unexpected(proven.error());
-  return guard;
+  journal_path_ = std::move(*path);
+  return {};
 }
 
-Result<std::vector<Applied>> ControlGuard::apply(std::vector<ControlSetting> settings) {
-  if (!state_) return fail(ErrorCode::internal, "the control guard has ended");
-  auto& state = *state_;
+Result<void> OwnSession::begin(const std::vector<ControlSetting>& settings) {
+  if (auto taken = take_node(); !taken) return taken;
+  auto ordered = settings;
+  sort_for_setting(ordered);
+  if (auto prepared = prepare(ordered); !prepared) return prepared;
+  return prove_permission(ordered);
+}
+
+Result<std::vector<Applied>> OwnSession::apply(std::vector<ControlSetting> settings) {
   const auto entry_of = [&](const ControlSetting& setting) {
-    return std::ranges::find(state.entries, setting.control, &State::Entry::control);
+    return std::ranges::find(entries_, setting.control, &Entry::control);
   };
   for (const auto& setting : settings) {
     const auto& info = setting.control->describe();
-    if (entry_of(setting) == state.entries.end())
+    if (entry_of(setting) == entries_.end())
       return fail(ErrorCode::internal, info.name + " was not acquired and is not touched");
     if (auto checked = check_value(info, setting.value); !checked) return tl::unexpected(checked.error());
   }
-  if (auto lives = state.guard_lives(); !lives) return tl::unexpected(lives.error());
-  if (auto given = state.give_back_unnamed(settings); !given) return tl::unexpected(given.error());
+  if (auto lives = guard_lives(); !lives) return tl::unexpected(lives.error());
+  if (auto given = give_back_unnamed(settings); !given) return tl::unexpected(given.error());
   sort_for_setting(settings);
   std::vector<std::size_t> order;
   for (const auto& setting : settings) {
-    const auto index = static_cast<std::size_t>(entry_of(setting) - state.entries.begin());
-    if (auto done = state.set(index, setting.value); !done) return tl::unexpected(done.error());
+    const auto index = static_cast<std::size_t>(entry_of(setting) - entries_.begin());
+    if (auto done = set(index, setting.value); !done) return tl::unexpected(done.error());
     order.push_back(index);
   }
   std::vector<Applied> all;
-  for (const auto index : order) all.push_back(state.observe(state.entries[index], false));
+  for (const auto index : order) all.push_back(look_at(entries_[index], false));
   return all;
 }
 
-std::vector<Applied> ControlGuard::observe() {
+std::vector<Applied> OwnSession::observe() {
   std::vector<Applied> all;
-  if (state_)
-    for (auto& entry : state_->entries)
-      if (entry.changed && entry.requested) all.push_back(state_->observe(entry, true));
+  for (auto& entry : entries_)
+    if (entry.changed && entry.requested) all.push_back(look_at(entry, true));
   return all;
 }
+
+Result<void> OwnSession::keep() {
+  if (auto kept = journal_->keep(); !kept) return kept;
+  release();
+  return {};
+}
+
+tl::unexpected<Error> has_ended() { return fail(ErrorCode::internal, "the control guard has ended"); }
+
+}  // namespace
+
+Result<ControlGuard> ControlGuard::acquire(const Host& host, const std::vector<ControlSetting>& settings,
+                                           GuardOptions options) {
+  auto own = std::make_unique<OwnSession>(host, options);
+  const auto begun = own->begin(settings);
+  if (begun) return ControlGuard(std::move(own));
+  own.reset();  // the node is free for whoever is asked
+  if (begun.error().code != ErrorCode::permission_denied || !options.elsewhere) return tl::unexpected(begun.error());
+  auto other = options.elsewhere(settings, options.holder);
+  if (other) return ControlGuard(std::move(*other));
+  return tl::unexpected(other.error().code == ErrorCode::not_found ? begun.error() : other.error());
+}
+
+Result<std::vector<Applied>> ControlGuard::apply(std::vector<ControlSetting> settings) {
+  if (!session_) return has_ended();
+  return session_->apply(std::move(settings));
+}
+
+std::vector<Applied> ControlGuard::observe() { return session_ ? session_->observe() : std::vector<Applied>{}; }
 
 std::vector<Restored> ControlGuard::restore() {
-  if (!state_) return {};
-  auto all = state_->restore();
-  state_.reset();
+  if (!session_) return {};
+  auto all = session_->restore();
+  session_.reset();
   return all;
 }
 
 Result<void> ControlGuard::keep() {
-  if (!state_) return fail(ErrorCode::internal, "the control guard has ended");
-  if (auto kept = state_->journal->keep(); !kept) return kept;
-  state_->release();
-  state_.reset();
-  return {};
+  if (!session_) return has_ended();
+  auto kept = session_->keep();
+  if (kept) session_.reset();
+  return kept;
 }
 
 }  // namespace ergometer

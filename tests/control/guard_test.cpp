@@ -84,10 +84,70 @@ TEST(ControlGuard, F77_ThreeReasonsBeforeAnythingStarts) {
 }
 
 TEST(ControlGuard, F77_AClockWithoutPermissionIsSeenToo) {
-  ControlWorld world("gpu.fault = nvmlDeviceSetGpuLockedClocks 4\n");
+  ControlWorld world("gpu.fault = nvmlDeviceSetGpuLockedClocks 4\ngpu.fault = nvmlDeviceResetGpuLockedClocks 4\n");
   const auto guard = world.guard({"gpu/0/clock=1200MHz"});
   ASSERT_FALSE(guard);
   EXPECT_EQ(guard.error().code, ErrorCode::permission_denied);
+  EXPECT_FALSE(world.journal_exists()) << "nothing was locked, and what may not be locked may not be reset";
+}
+
+// Takes what it is given; says what was asked of it.
+class OtherSession final : public ControlSession {
+ public:
+  explicit OtherSession(int& restored) : restored_(restored) {}
+  ~OtherSession() override { ++restored_; }
+  Result<std::vector<Applied>> apply(std::vector<ControlSetting> settings) override {
+    std::vector<Applied> all;
+    for (const auto& s : settings) all.push_back({s.control->describe().name, s.value, s.value, true});
+    return all;
+  }
+  std::vector<Applied> observe() override { return {}; }
+  std::vector<Restored> restore() override { return {}; }
+  Result<void> keep() override { return fail(ErrorCode::unsupported, "not kept"); }
+
+ private:
+  int& restored_;
+};
+
+TEST(ControlGuard, WhatMayNotBeSetIsAskedOfSomebodyElse) {
+  ControlWorld world(fmt::format("{}gpu.fault = nvmlDeviceSetPowerManagementLimit 4\n", kSmallCard));
+  int asked = 0, ended = 0;
+  auto options = world.guard_options();
+  options.elsewhere = [&](const std::vector<ControlSetting>& settings,
+                          const std::string& holder) -> Result<std::unique_ptr<ControlSession>> {
+    ++asked;
+    EXPECT_EQ(settings.size(), 2U) << "all together, or nothing";
+    EXPECT_EQ(holder, options.holder);
+    EXPECT_FALSE(ControlLock::is_held(options.places.lock)) << "the node is free for whoever is asked";
+    return std::make_unique<OtherSession>(ended);
+  };
+  const auto settings = world.planned({"gpu/0/power=200W", "gpu/0/clock=1200MHz"});
+  {
+    auto guard = ControlGuard::acquire(world.host, settings, options);
+    ASSERT_TRUE(guard) << problem(guard);
+    EXPECT_EQ(guard->apply(settings).value().size(), 2U);
+    EXPECT_FALSE(guard->keep());
+    EXPECT_EQ(ended, 0);
+  }
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(ended, 1) << "the end of the guard is the end of the session";
+  options.elsewhere = [](const auto&, const auto&) -> Result<std::unique_ptr<ControlSession>> {
+    return fail(ErrorCode::not_found, "nobody");
+  };
+  EXPECT_TRUE(has(problem(ControlGuard::acquire(world.host, settings, options)), "no permission"));
+  options.elsewhere = [](const auto&, const auto&) -> Result<std::unique_ptr<ControlSession>> {
+    return fail(ErrorCode::exists, "held by ada");
+  };
+  EXPECT_TRUE(has(problem(ControlGuard::acquire(world.host, settings, options)), "held by ada"));
+  // Where everything is permitted nobody is asked.
+  ControlWorld free(kSmallCard);
+  auto own = free.guard_options();
+  own.elsewhere = [&](const auto&, const auto&) -> Result<std::unique_ptr<ControlSession>> {
+    ++asked;
+    return fail(ErrorCode::internal, "asked");
+  };
+  EXPECT_TRUE(ControlGuard::acquire(free.host, free.planned({"gpu/0/power=200W"}), own));
+  EXPECT_EQ(asked, 1);
 }
 
 TEST(ControlGuard, F79_ALockWithoutEffectIsSeenUnderLoad) {

@@ -76,6 +76,13 @@ class MetricsTest(DaemonTest):
                                capture_output=True, text=True, timeout=60)
         self.assertEqual((check.returncode, check.stdout + check.stderr), (0, ""))
 
+    @unittest.skipUnless(shutil.which("promtool"), "promtool is not installed (Debian: prometheus)")
+    def test_promtool_understands_the_example_configuration(self):
+        check = subprocess.run(["promtool", "check", "config", f"{EXAMPLES}/prometheus.yml"], capture_output=True, text=True,
+                               timeout=60)
+        self.assertEqual(check.returncode, 0, check.stdout + check.stderr)
+        self.assertNotIn("WARNING", check.stdout + check.stderr)
+
     def test_it_is_off_unless_configured(self):
         daemon = self.start_daemon()
         listening = subprocess.run(["ls", "-l", f"/proc/{daemon.pid}/fd"], capture_output=True, text=True).stdout

@@ -130,18 +130,18 @@ TEST(DaemonConfig, AMissingFileIsAnErrorOnlyIfNamed) {
 }
 
 TEST(DaemonAccess, GroupsUsersAndRootMayRead) {
-  const Readers readers{{1000}, {50}, ""};
-  EXPECT_TRUE(may_read({0, 0, {}}, readers));
-  EXPECT_TRUE(may_read({1000, 1000, {}}, readers));
-  EXPECT_TRUE(may_read({1001, 50, {}}, readers)) << "by the primary group";
-  EXPECT_TRUE(may_read({1001, 1001, {4, 50}}, readers)) << "by a supplementary group";
-  EXPECT_FALSE(may_read({1001, 1001, {4, 27}}, readers));
-  EXPECT_FALSE(may_read({1001, 0, {}}, Readers{})) << "root's group is not root";
+  const People readers{{1000}, {50}, ""};
+  EXPECT_TRUE(is_among({0, 0, {}}, readers));
+  EXPECT_TRUE(is_among({1000, 1000, {}}, readers));
+  EXPECT_TRUE(is_among({1001, 50, {}}, readers)) << "by the primary group";
+  EXPECT_TRUE(is_among({1001, 1001, {4, 50}}, readers)) << "by a supplementary group";
+  EXPECT_FALSE(is_among({1001, 1001, {4, 27}}, readers));
+  EXPECT_FALSE(is_among({1001, 0, {}}, People{})) << "root's group is not root";
 }
 
 TEST(DaemonAccess, NamesBecomeNumbers) {
   std::vector<std::string> unknown;
-  const auto readers = resolve_readers({"root", "no-such-user-here"}, {"4242", "no-such-group-here"}, unknown);
+  const auto readers = resolve_people({"root", "no-such-user-here"}, {"4242", "no-such-group-here"}, "read-users", unknown);
   EXPECT_EQ(readers.users, std::vector<uid_t>{0});
   EXPECT_EQ(readers.groups, std::vector<gid_t>{4242});
   EXPECT_EQ(unknown, (std::vector<std::string>{"user no-such-user-here", "group no-such-group-here"}));

@@ -5,6 +5,8 @@
 
 #include <limits>
 
+#include "device/remote/control_protocol.hpp"
+
 namespace ergometer::remote {
 namespace {
 
@@ -26,6 +28,78 @@ TEST(DaemonProtocol, RefusesRequestsThatMeanNothing) {
   for (const char* text : {"", "GET / HTTP/1.1", "[]", "{\"do\":\"read\"}", "{\"do\":\"set\",\"sensor\":\"rapl\"}",
                            "{\"do\":\"read\",\"sensor\":\"rapl\",\"after\":-1}", "{\"do\":7}", "{}"})
     EXPECT_FALSE(parse_request(text)) << text;
+}
+
+TEST(DaemonProtocol, LeasesSurvive) {
+  Request lease{Request::Kind::lease, {}, {}, "study demo"};
+  lease.controls = {{"gpu/0/power", "nvml", "GPU-1", {"200 W", "250 W"}}, {"cpu/0/governor", "cpufreq", "policy0", {"x"}}};
+  const auto back = parse_request(request_line(lease));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->kind, Request::Kind::lease);
+  EXPECT_EQ(back->holder, "study demo");
+  ASSERT_EQ(back->controls.size(), 2u);
+  EXPECT_EQ(back->controls[0].device_id, "GPU-1");
+  EXPECT_EQ(back->controls[0].values, lease.controls[0].values);
+  Request apply{Request::Kind::apply, {}, {}};
+  apply.settings = {{1, "x"}, {0, "250 W"}};
+  const auto applied = parse_request(request_line(apply));
+  ASSERT_TRUE(applied);
+  EXPECT_EQ(applied->kind, Request::Kind::apply);
+  ASSERT_EQ(applied->settings.size(), 2u);
+  EXPECT_EQ(applied->settings[1].value, "250 W");
+  for (const auto kind : {Request::Kind::observe, Request::Kind::restore})
+    EXPECT_EQ(parse_request(request_line({kind, {}, {}})).value().kind, kind);
+}
+
+TEST(DaemonProtocol, WhatIsSaidOfJobs) {
+  const auto begin = parse_request(R"({"job_begin":{"job":"12_3","uid":1001,"user":"anna","exclusive":true}})");
+  ASSERT_TRUE(begin);
+  EXPECT_EQ(begin->kind, Request::Kind::job_begin);
+  EXPECT_EQ(begin->note.job, "12_3");
+  EXPECT_EQ(begin->note.uid, 1001);
+  EXPECT_EQ(begin->note.user, "anna");
+  EXPECT_TRUE(begin->note.exclusive);
+  EXPECT_EQ(request_line(*begin), R"({"job_begin":{"job":"12_3","uid":1001,"user":"anna","exclusive":true}})" "\n");
+  const auto end = parse_request(R"({"job_end":{"job":"12"}})");
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->kind, Request::Kind::job_end);
+  EXPECT_EQ(request_line(*end), "{\"job_end\":{\"job\":\"12\"}}\n");
+  const auto query = parse_request(R"({"job":"12"})");
+  ASSERT_TRUE(query);
+  EXPECT_EQ(query->kind, Request::Kind::job);
+  EXPECT_EQ(request_line(*query), "{\"job\":\"12\"}\n");
+  for (const char* text : {R"({"job_begin":{"job":"12","user":"anna"}})", R"({"job_begin":{"job":"12","uid":-1,"user":"a"}})",
+                           R"({"job_begin":{"job":"12","uid":4294967295,"user":"a"}})", R"({"job_begin":"12"})",
+                           R"({"job_begin":{"job":"../x","uid":1,"user":"a"}})", R"({"job_end":{}})", R"({"job":"a/b"})",
+                           R"({"job":""})", R"({"job":12})"})
+    EXPECT_FALSE(parse_request(text)) << text;
+}
+
+TEST(DaemonProtocol, AnswersAboutControlsSurvive) {
+  EXPECT_EQ(parse_lease_answer(lease_answer_line(7)), 7);
+  const auto applied = parse_applied(applied_line({{2, "250 W", "200 W", false}, {0, "1200 MHz", std::nullopt, true}}));
+  ASSERT_TRUE(applied);
+  ASSERT_EQ(applied->size(), 2u);
+  EXPECT_EQ((*applied)[0].control, 2);
+  EXPECT_EQ((*applied)[0].effective, "200 W");
+  EXPECT_FALSE((*applied)[0].in_effect);
+  EXPECT_FALSE((*applied)[1].effective);
+  const auto restored = parse_restored(restored_line({{1, {"gpu/0/power", RestoreOutcome::foreign, "text", "hint"}}}));
+  ASSERT_TRUE(restored);
+  EXPECT_EQ((*restored)[0].control, 1);
+  EXPECT_EQ((*restored)[0].what.outcome, RestoreOutcome::foreign);
+  EXPECT_EQ((*restored)[0].what.hint, "hint");
+  const auto odd = parse_restored(R"({"restored":[{"control":0,"outcome":"better"}]})");
+  ASSERT_TRUE(odd);
+  EXPECT_EQ((*odd)[0].what.outcome, RestoreOutcome::failed) << "a word that is not known is no success";
+  for (const char* text : {"", "[]", "{}", R"({"applied":[{"control":"x"}]})", R"({"leased":-1})"}) {
+    EXPECT_FALSE(parse_applied(text)) << text;
+    EXPECT_FALSE(parse_lease_answer(text)) << text;
+    EXPECT_FALSE(parse_restored(text)) << text;
+  }
+  const auto refused = parse_applied(error_line({ErrorCode::exists, "held by ada", "wait"}));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "held by ada");
 }
 
 TEST(DaemonProtocol, ValuesSurviveToTheLastBit) {

@@ -145,6 +145,16 @@ class PowercapSensor final : public Sensor {
   std::vector<NumberFile> files_;
 };
 
+// Container runtimes cover the zones' own folder: their links lead nowhere, and nothing inside tells that they exist.
+void add_hidden_zones(const fs::path& folder, std::vector<std::string>& denied) {
+  for (const auto& name : list_dir(folder)) {
+    std::error_code ec;
+    const auto link = folder / name;
+    if (name.find(':') != std::string::npos && fs::is_symlink(link, ec) && !fs::exists(link, ec))
+      denied.push_back(fmt::format("{} (hidden in this container)", link.string()));
+  }
+}
+
 }  // namespace
 
 std::vector<ZoneFolder> zone_folders(const HostRoot& root, std::vector<Absence>* damaged) {
@@ -193,6 +203,7 @@ PowercapScan scan_powercap(const HostRoot& root) {
                               "unknown name: recorded, but not added to any total", ""});
     out.zones.push_back(std::move(zone));
   }
+  if (out.zones.empty()) add_hidden_zones(root.path("/sys/class/powercap"), out.denied);
   settle_dies(out.zones);
   settle_duplicates(out.zones);
   make_columns_unique(out.zones);

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/json_object.hpp"
+#include "device/remote/json_line.hpp"
 #include "model/sensor_json.hpp"
 
 namespace ergometer::remote {
@@ -28,6 +28,16 @@ constexpr std::array<std::pair<ErrorCode, const char*>, 11> kCodes{{
     {ErrorCode::internal, "internal"},
 }};
 
+constexpr std::array<std::pair<Request::Kind, const char*>, 6> kDone{{
+    {Request::Kind::list, "list"},
+    {Request::Kind::read, "read"},
+    {Request::Kind::lease, "lease"},
+    {Request::Kind::apply, "apply"},
+    {Request::Kind::observe, "observe"},
+    {Request::Kind::restore, "restore"},
+}};
+constexpr std::size_t kMostJobId = 64;
+
 std::string word_of(ErrorCode code) {
   for (const auto& [known, word] : kCodes)
     if (known == code) return word;
@@ -40,24 +50,80 @@ ErrorCode code_of(std::string_view word) {
   return ErrorCode::internal;
 }
 
-std::string line_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+// Not braces alone: an object of one pair would become a list.
+Json object_of(const char* key, Json value) {
+  Json json = Json::object();
+  json[key] = std::move(value);
+  return json;
+}
 
-// The error in a reply, if it is one.
-void read_error(JsonObject& o, std::optional<Error>& out) {
-  o.read_object("error", [&](JsonObject& e) {
-    std::string code;
-    Error error;
-    e.read("code", code);
-    e.read("message", error.message);
-    e.read("hint", error.hint);
-    error.code = code_of(code);
-    out = std::move(error);
+std::string lease_line(const Request& request) {
+  Json controls = Json::array();
+  for (const auto& control : request.controls)
+    controls.push_back({{"name", control.name},
+                        {"backend", control.backend},
+                        {"device_id", control.device_id},
+                        {"values", control.values}});
+  Json json = {{"do", "lease"}, {"holder", request.holder}};
+  json["controls"] = std::move(controls);
+  return line_of(json);
+}
+
+std::string apply_line(const Request& request) {
+  Json settings = Json::array();
+  for (const auto& setting : request.settings)
+    settings.push_back({{"control", setting.control}, {"value", setting.value}});
+  Json json = {{"do", "apply"}};
+  json["settings"] = std::move(settings);
+  return line_of(json);
+}
+
+void read_note(JsonObject& o, JobNote& note, bool whole_note) {
+  o.read("job", note.job);
+  if (!is_job_id(note.job)) o.complain("job", "the id of a job: letters, digits and ._+-, at most 64");
+  if (!whole_note) return;
+  o.read("uid", note.uid);
+  o.read("user", note.user);
+  o.read("exclusive", note.exclusive);
+  if (!note.uid || *note.uid < 0 || *note.uid >= UINT32_MAX) o.complain("uid", "the number of the job's user");
+}
+
+// Requests about jobs are said without "do", as their senders do it: {"job_begin":{...}}, {"job":"12"}.
+void read_job_request(JsonObject& o, Request& request) {
+  const auto take = [&](const char* key, Request::Kind kind, bool whole_note) {
+    o.read_object(key, [&](JsonObject& note) {
+      request.kind = kind;
+      read_note(note, request.note, whole_note);
+    });
+  };
+  take("job_begin", Request::Kind::job_begin, true);
+  take("job_end", Request::Kind::job_end, false);
+  if (request.kind != Request::Kind::list) return;
+  o.read("job", request.note.job);
+  if (request.note.job.empty()) return;
+  request.kind = Request::Kind::job;
+  if (!is_job_id(request.note.job)) o.complain("job", "the id of a job: letters, digits and ._+-, at most 64");
+}
+
+void read_lease(JsonObject& o, Request& request) {
+  o.read("holder", request.holder);
+  o.read_objects("controls", [&](JsonObject& c) {
+    WantedControl control;
+    c.read("name", control.name);
+    c.read("backend", control.backend);
+    c.read("device_id", control.device_id);
+    c.read("values", control.values);
+    request.controls.push_back(std::move(control));
   });
 }
 
-tl::unexpected<Error> not_understood() {
-  return fail(ErrorCode::corrupt, "the daemon's answer cannot be understood",
-              "ergometer and ergometerd should be of the same version");
+void read_settings(JsonObject& o, Request& request) {
+  o.read_objects("settings", [&](JsonObject& s) {
+    WantedSetting setting;
+    s.read("control", setting.control);
+    s.read("value", setting.value);
+    request.settings.push_back(std::move(setting));
+  });
 }
 
 std::optional<std::int64_t> whole(const Json& value) {
@@ -92,11 +158,60 @@ std::string greeting_line(const std::string& version, MonoTime now) {
   return line_of({{"schema", kSchema}, {"version", version}, {"now_ns", to_ns(now)}});
 }
 
+std::string line_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+void read_error(JsonObject& o, std::optional<Error>& out) {
+  o.read_object("error", [&](JsonObject& e) {
+    std::string code;
+    Error error;
+    e.read("code", code);
+    e.read("message", error.message);
+    e.read("hint", error.hint);
+    error.code = code_of(code);
+    out = std::move(error);
+  });
+}
+
+tl::unexpected<Error> not_understood() {
+  return fail(ErrorCode::corrupt, "the daemon's answer cannot be understood",
+              "ergometer and ergometerd should be of the same version");
+}
+
+bool is_job_id(std::string_view text) {
+  return !text.empty() && text.size() <= kMostJobId && text.front() != '.' && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '+' || c == '-';
+  });
+}
+
 std::string request_line(const Request& request) {
-  if (request.kind == Request::Kind::list) return "{\"do\":\"list\"}\n";
-  return line_of({{"do", "read"},
-                  {"sensor", request.sensor},
-                  {"after", request.after ? Json(static_cast<std::int64_t>(*request.after)) : Json(nullptr)}});
+  switch (request.kind) {
+    case Request::Kind::list:
+      return line_of({{"do", "list"}});
+    case Request::Kind::read:
+      return line_of({{"do", "read"},
+                      {"sensor", request.sensor},
+                      {"after", request.after ? Json(static_cast<std::int64_t>(*request.after)) : Json(nullptr)}});
+    case Request::Kind::lease:
+      return lease_line(request);
+    case Request::Kind::apply:
+      return apply_line(request);
+    case Request::Kind::observe:
+      return line_of({{"do", "observe"}});
+    case Request::Kind::restore:
+      return line_of({{"do", "restore"}});
+    case Request::Kind::job_begin: {
+      Json note = {{"job", request.note.job}, {"uid", nullptr}, {"user", request.note.user}};
+      if (request.note.uid) note["uid"] = *request.note.uid;
+      if (request.note.exclusive) note["exclusive"] = true;
+      return line_of(object_of("job_begin", std::move(note)));
+    }
+    case Request::Kind::job_end:
+      return line_of(object_of("job_end", {{"job", request.note.job}}));
+    case Request::Kind::job:
+      return line_of({{"job", request.note.job}});
+  }
+  return {};
 }
 
 std::string sensors_line(const std::vector<SensorInfo>& sensors) {
@@ -143,10 +258,10 @@ Result<MonoTime> parse_greeting(std::string_view line) {
     return fail(ErrorCode::unsupported, "what answers is no ergometerd",
                 "see which program holds the socket: sudo ss -lxp");
   if (schema != kSchema)
-    return fail(ErrorCode::unsupported,
-                fmt::format("ergometerd {} speaks {}, this program {}", version.substr(0, 40), schema.substr(0, 40),
-                            kSchema),
-                "install ergometer and ergometerd of the same version, then: sudo systemctl restart ergometerd");
+    return fail(
+        ErrorCode::unsupported,
+        fmt::format("ergometerd {} speaks {}, this program {}", version.substr(0, 40), schema.substr(0, 40), kSchema),
+        "install ergometer and ergometerd of the same version, then: sudo systemctl restart ergometerd");
   if (!now) return not_understood();
   return *now;
 }
@@ -155,19 +270,27 @@ Result<Request> parse_request(std::string_view line) {
   std::string what;
   Request request;
   std::optional<std::int64_t> after;
+  bool unknown = false;
   const auto read = read_json_object(line, "the request", [&](JsonObject& o) {
     o.read("do", what);
     o.read("sensor", request.sensor);
     o.read("after", after);
     if (after && *after < 0) o.complain("after", "a cursor");
+    if (what.empty()) {
+      read_job_request(o, request);
+      return;
+    }
+    const auto known = std::ranges::find(kDone, what, [](const auto& entry) { return std::string_view(entry.second); });
+    if (known != kDone.end()) request.kind = known->first;
+    if (known == kDone.end() || (request.kind == Request::Kind::read && request.sensor.empty())) unknown = true;
+    if (request.kind == Request::Kind::lease) read_lease(o, request);
+    if (request.kind == Request::Kind::apply) read_settings(o, request);
   });
   if (!read) return tl::unexpected(Error{ErrorCode::corrupt, read.error().message, "see docs/daemon-protocol.md"});
   if (after) request.after = static_cast<std::uint64_t>(*after);
-  if (what == "list") return request;
-  if (what != "read" || request.sensor.empty())
+  if (unknown || (what.empty() && request.kind == Request::Kind::list))
     return fail(ErrorCode::invalid_argument, "the request asks for nothing that is known",
                 "see docs/daemon-protocol.md");
-  request.kind = Request::Kind::read;
   return request;
 }
 
