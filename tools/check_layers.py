@@ -23,6 +23,7 @@ LAYERS = {
     "apps/cli": ["src/study", "src/measure", "src/device", "src/store", "src/analysis", "src/report", "src/region", "src/model",
                  "src/base", "include/ergometer"],
     "apps/daemon": ["src/device", "src/model", "src/base"],
+    "apps/slurm": ["src/base"],
     "workloads": ["include/ergometer"],
     "workloads/core": [],
     "workloads/load_lstm": ["workloads/core"],
