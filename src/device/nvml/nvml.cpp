@@ -102,7 +102,7 @@ void discover_nvml(const Host& host, const DiscoverOptions& options, Discovery& 
     return add_absence(out, {ErrorCode::not_found, "the NVIDIA driver lists no GPU",
                              "a container or job needs access to a GPU (--gpus, --gres=gpu:1)"});
 
-  const ProbeOptions probe{options.interval, options.dense, view_processes(host.root, options.root_pid)};
+  const ProbeOptions probe{options.interval, options.dense, view_processes(host.root, options.root_pid, options.more_roots)};
   auto gpus = probe_all(*driver, count, probe, deadline);
   mark_visible(host, options, gpus, out);
   for (auto& gpu : gpus) {
