@@ -50,6 +50,7 @@ void add_calibrate(CLI::App& app, Context& context);
 void add_control(CLI::App& app, Context& context);
 void add_check_meter(CLI::App& app, Context& context);
 void add_study(CLI::App& app, Context& context);
+void add_job(CLI::App& app, Context& context);
 void add_bench(CLI::App& app, Context& context);
 
 }  // namespace ergometer::cli

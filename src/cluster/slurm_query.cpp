@@ -93,16 +93,4 @@ Result<SlurmAnswer> ask_jobs(const JobFilter& filter, const Environment& environ
   return SlurmAnswer{parse_sacct(*text), true, {}};
 }
 
-std::vector<std::string> node_names(const std::string& list, const Environment& environment) {
-  if (list.empty()) return {};
-  std::vector<std::string> names;
-  if (list.find('[') != std::string::npos)
-    if (const auto text = run_tool({"scontrol", "show", "hostnames", list}, environment, kPatience))
-      for (const auto line : split(*text, '\n'))
-        if (!trim(line).empty()) names.emplace_back(trim(line));
-  if (!names.empty()) return names;
-  for (const auto name : split(list, ',')) names.emplace_back(name);
-  return names;
-}
-
 }  // namespace ergometer

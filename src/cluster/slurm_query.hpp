@@ -27,7 +27,4 @@ struct JobFilter {
 // Jobs that ran in a time, without their steps. Errors: no sacct, accounting that does not answer, what sacct refuses.
 [[nodiscard]] Result<SlurmAnswer> ask_jobs(const JobFilter& filter, const Environment& environment);
 
-// Names of Slurm's list "n[1-3]", by `scontrol show hostnames`; the list itself as one name where that fails.
-[[nodiscard]] std::vector<std::string> node_names(const std::string& list, const Environment& environment);
-
 }  // namespace ergometer
