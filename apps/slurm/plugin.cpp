@@ -3,6 +3,7 @@
 // every hook returns success and waits for nothing but the end of its sampler, for at most two seconds (docs/cluster.md).
 #include <pwd.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -14,6 +15,7 @@ extern "C" {
 #include <slurm/spank.h>
 }
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "daemon_note.hpp"
 #include "options.hpp"
@@ -155,6 +157,15 @@ Result<SamplerStart> sampler_of(const State& all, spank_t spank, const Step& ste
   start.environment = step.environment;
   std::erase_if(start.environment, [](const auto& line) { return line.starts_with("ERGOMETER_RUN="); });
   set(start.environment, "SLURMD_NODENAME", step.place.node);
+  // What srun's tasks find in their environment and the step daemon does not: who the first task here is.
+  const auto node = item<std::uint32_t>(spank, S_JOB_NODEID).value_or(0);
+  std::uint32_t first = 0;
+  if (spank_get_item(spank, S_JOB_LOCAL_TO_GLOBAL_ID, static_cast<std::uint32_t>(0), &first) != ESPANK_SUCCESS) first = 0;
+  set(start.environment, "SLURM_NODEID", std::to_string(node));
+  set(start.environment, "SLURM_PROCID", std::to_string(first));
+  set(start.environment, "SLURM_LOCALID", "0");
+  // A batch script is no launch of tasks and has no name of its own.
+  if (!is_digit(step.place.step.front())) set(start.environment, "ERGOMETER_LAUNCH", "slurm-" + step.place.job + "." + step.place.step);
   if (!all.site.host_root.empty()) {
     const auto root = fill_in(all.site.host_root, step.place);
     if (!root) return tl::unexpected(root.error());
@@ -187,7 +198,8 @@ void begin_step(spank_t spank) {
   if (!start) return slurm_info("ergometer: step not measured: %s", text_of(start.error()).c_str());
   if (!all.sampler.start(*start)) return slurm_info("ergometer: step not measured: no process for the sampler");
   all.tasks_left = item<std::uint32_t>(spank, S_JOB_LOCAL_TASK_COUNT).value_or(0);
-  const auto markers = *run + "/nodes/" + file_name_of(step.place.node);
+  auto markers = all.sampler.wait_until_ready();
+  if (markers.empty()) markers = *run + "/nodes/" + file_name_of(step.place.node);  // it is slow: most likely there
   spank_setenv(spank, "ERGOMETER_RUN", markers.c_str(), 1);
 }
 
@@ -196,6 +208,18 @@ void end_step() {
   if (!all.sampler.started()) return;
   const auto trouble = all.sampler.finish();
   if (!trouble.empty()) slurm_info("ergometer: %s", trouble.c_str());
+}
+
+void tell_of_task(spank_t spank, bool begins) {
+  auto& sampler = state().sampler;
+  const auto rank = item<std::uint32_t>(spank, S_TASK_GLOBAL_ID);
+  if (!sampler.started() || !rank) return;
+  if (begins) {
+    if (const auto pid = item<pid_t>(spank, S_TASK_PID)) sampler.tell("begin " + std::to_string(*rank) + " " + std::to_string(*pid) + "\n");
+  } else if (const auto status = item<int>(spank, S_TASK_EXIT_STATUS)) {
+    const int code = WIFSIGNALED(*status) ? 128 + WTERMSIG(*status) : WEXITSTATUS(*status);
+    sampler.tell("end " + std::to_string(*rank) + " " + std::to_string(code) + "\n");
+  }
 }
 
 int take_option(int, const char* text, int remote) {
@@ -264,8 +288,13 @@ int slurm_spank_user_init(spank_t spank, int, char**) {
   });
 }
 
-int slurm_spank_task_exit(spank_t, int, char**) {
-  return safely("task_exit", [] {
+int slurm_spank_task_post_fork(spank_t spank, int, char**) {
+  return safely("task_post_fork", [&] { tell_of_task(spank, true); });
+}
+
+int slurm_spank_task_exit(spank_t spank, int, char**) {
+  return safely("task_exit", [&] {
+    tell_of_task(spank, false);
     auto& all = state();
     if (all.tasks_left > 0 && --all.tasks_left == 0) all.sampler.ask_to_end();
   });

@@ -11,13 +11,15 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
+#include <utility>
 
 namespace ergometer::spank {
 namespace {
 
-constexpr int kEndFd = 3;  // of the sampler
+constexpr int kEndFd = 3, kReadyFd = 4;  // of the sampler
 constexpr int kPatienceMs = 1000;
 
 std::vector<char*> pointers(const std::vector<std::string>& words) {
@@ -57,12 +59,13 @@ void begin_afresh() {
 }
 
 // What slurmstepd's descriptor limits, files and immunity against the out-of-memory killer are is none of the sampler's.
-[[noreturn]] void become_sampler(const SamplerStart& start, char* const* argv, char* const* environment, int end_fd) {
-  if (end_fd != kEndFd)
-    ::dup2(end_fd, kEndFd);
-  else
-    ::fcntl(kEndFd, F_SETFD, 0);  // it has to survive the exec
-  close_from(kEndFd + 1);
+[[noreturn]] void become_sampler(const SamplerStart& start, char* const* argv, char* const* environment, int end_fd,
+                                 int ready_fd) {
+  // By way of high numbers: either may have the number that the other one shall get.
+  const int end_copy = ::fcntl(end_fd, F_DUPFD, 10), ready_copy = ::fcntl(ready_fd, F_DUPFD, 10);
+  ::dup2(end_copy, kEndFd);
+  ::dup2(ready_copy, kReadyFd);
+  close_from(kReadyFd + 1);
   if (::setresgid(start.gid, start.gid, start.gid) != 0 || ::setresuid(start.uid, start.uid, start.uid) != 0)
     give_up("cannot become the user");
   const int immunity = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -78,47 +81,78 @@ void begin_afresh() {
   ::dup2(null, 0);
   ::dup2(log >= 0 ? log : null, 1);
   ::dup2(log >= 0 ? log : null, 2);
-  close_from(kEndFd + 1);
+  close_from(kReadyFd + 1);
   ::execve(argv[0], argv, environment);
   give_up(argv[0]);
 }
 
 }  // namespace
 
+namespace {
+
+// Both ends of a channel, closed with it unless taken.
+struct Ends {
+  std::array<int, 2> fds{-1, -1};
+  Ends() = default;
+  Ends(const Ends&) = delete;
+  Ends& operator=(const Ends&) = delete;
+  ~Ends() {
+    for (const int fd : fds)
+      if (fd >= 0) ::close(fd);
+  }
+  int take(std::size_t which) { return std::exchange(fds[which], -1); }
+  void close(std::size_t which) { ::close(take(which)); }
+};
+
+}  // namespace
+
 bool Sampler::start(const SamplerStart& start) {
-  std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return false;
+  Ends end, ready, told;
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end.fds.data()) != 0 || ::pipe2(ready.fds.data(), O_CLOEXEC) != 0 ||
+      ::pipe2(told.fds.data(), O_CLOEXEC) != 0)
+    return false;
   std::vector<std::string> words = start.argv;
-  words.insert(words.end(), {"--until-fd", std::to_string(kEndFd)});
+  words.insert(words.end(), {"--until-fd", std::to_string(kEndFd), "--ready-fd", std::to_string(kReadyFd)});
   const auto argv = pointers(words);
   const auto environment = pointers(start.environment);
-  std::array<int, 2> told{};
-  if (::pipe2(told.data(), O_CLOEXEC) != 0) {
-    ::close(ends[0]);
-    ::close(ends[1]);
-    return false;
-  }
   const pid_t between = ::fork();
   if (between == 0) {
     begin_afresh();
     const pid_t sampler = ::fork();
-    if (sampler == 0) become_sampler(start, argv.data(), environment.data(), ends[1]);
-    (void)!::write(told[1], &sampler, sizeof sampler);
+    if (sampler == 0) become_sampler(start, argv.data(), environment.data(), end.fds[1], ready.fds[1]);
+    (void)!::write(told.fds[1], &sampler, sizeof sampler);
     ::_exit(0);
   }
-  ::close(ends[1]);
-  ::close(told[1]);
-  const bool known = between > 0 && ::read(told[0], &pid_, sizeof pid_) == sizeof pid_ && pid_ > 0;
-  ::close(told[0]);
+  for (auto* channel : {&end, &ready, &told}) channel->close(1);
+  const bool known = between > 0 && ::read(told.fds[0], &pid_, sizeof pid_) == sizeof pid_ && pid_ > 0;
   if (between > 0)
     while (::waitpid(between, nullptr, 0) < 0 && errno == EINTR) {
     }
-  if (!known) {
-    ::close(ends[0]);
-    return false;
-  }
-  fd_ = ends[0];
+  if (!known) return false;
+  fd_ = end.take(0);
+  ready_fd_ = ready.take(0);
   return true;
+}
+
+std::string Sampler::wait_until_ready() {
+  std::string line;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
+  while (ready_fd_ >= 0 && line.find('\n') == std::string::npos) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
+    pollfd wait{ready_fd_, POLLIN, 0};
+    if (left <= 0 || ::poll(&wait, 1, static_cast<int>(left)) <= 0) break;
+    std::array<char, 4096> text{};
+    const auto n = ::read(ready_fd_, text.data(), text.size());
+    if (n <= 0) break;
+    line.append(text.data(), static_cast<std::size_t>(n));
+  }
+  if (ready_fd_ >= 0) ::close(std::exchange(ready_fd_, -1));
+  const auto end = line.find('\n');
+  return end == std::string::npos ? std::string() : line.substr(0, end);
+}
+
+void Sampler::tell(const std::string& line) {
+  if (fd_ >= 0 && !asked_) (void)!::send(fd_, line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void Sampler::ask_to_end() {

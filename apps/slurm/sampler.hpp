@@ -10,7 +10,8 @@
 namespace ergometer::spank {
 
 struct SamplerStart {
-  std::vector<std::string> argv;         // a descriptor is added: --until-fd N, which ends it when it reads the end of file
+  // Descriptors are added: --until-fd N, which tells it of tasks and ends it with the end of file, and --ready-fd N.
+  std::vector<std::string> argv;
   std::vector<std::string> environment;  // NAME=VALUE
   std::vector<std::string> folders;      // made in this order, as the user, if they are not there
   std::string link, link_target;         // a symbolic link made as well, if it is not there
@@ -24,6 +25,10 @@ class Sampler {
   // Forks twice and returns; whatever touches files or waits is done by the new process. False where there is none.
   // The caller is slurmstepd with the user's effective ids and groups.
   [[nodiscard]] bool start(const SamplerStart& start);
+  // The folder for markers as soon as the sampler has made it; "" if it has not within 1 s.
+  [[nodiscard]] std::string wait_until_ready();
+  // A line of news of a task, for `ergometer step`. Never waits.
+  void tell(const std::string& line);
   // Asks it to end, without waiting.
   void ask_to_end();
   // Waits for its end: 1 s, then SIGTERM and 1 s more, then SIGKILL. Returns what went wrong, "" if nothing did.
@@ -33,6 +38,7 @@ class Sampler {
  private:
   bool has_ended(int wait_ms);
   int fd_ = -1;  // our end of the pair: it reads the end of file when the sampler is gone
+  int ready_fd_ = -1;
   pid_t pid_ = -1;
   bool asked_ = false, early_ = false;  // early: it had gone when it was asked
   std::string said_;
