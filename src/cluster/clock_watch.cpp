@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 constexpr Nanos kAskFor = 450ms;      // so that one under way and the last one end within a second
 constexpr Nanos kAskEvery = 60s;
-constexpr Nanos kLookEvery = 200ms;   // for the reference's address, while the run is young
+constexpr Nanos kLookForAddress = 200ms;   // for the reference's address, while the run is young
 constexpr Nanos kYoung = 10s;
 constexpr Nanos kUndisciplined = 16s;
 
@@ -71,7 +71,7 @@ void ClockWatch::State::watch() {
     const bool answered = ask();
     if (link.method == ClockLink::Method::same) return;
     const MonoTime now = clock->now();
-    going_on = clock->sleep_until(now + (!answered && now - begin < kYoung ? kLookEvery : kAskEvery), stopping);
+    going_on = clock->sleep_until(now + (!answered && now - begin < kYoung ? kLookForAddress : kAskEvery), stopping);
   }
   ask();
 }

@@ -20,7 +20,9 @@ struct Member {
   std::optional<MonoTime> begin, end;  // of its command
   std::optional<int> exit_code, signal;
   std::optional<double> cpu_s;  // user and system time of its command and everything that it waited for
-  bool lives = false;           // not in the file: whether the process still holds its lock
+  // Not in the file:
+  bool lives = false;  // whether the process still holds its lock
+  bool own = false;    // the reader's own
 };
 
 // This process, without a command yet.

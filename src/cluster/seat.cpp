@@ -149,11 +149,13 @@ std::vector<Member> Leader::members() const {
     const auto file = folder / name;
     const auto lock = FileLock::open(fs::path(file).replace_extension(".lock"));
     // The lock first: what a process wrote at its end is then in the text.
-    const bool lives = file == registration_.file() || (lock && lock->is_taken());
+    const bool own = file == registration_.file();
+    const bool lives = own || (lock && lock->is_taken());
     const auto text = read_file(file);
     auto member = text ? member_from_json(*text, file.string()) : tl::unexpected(text.error());
     if (!member) continue;
     member->lives = lives;
+    member->own = own;
     all.push_back(std::move(*member));
   }
   std::ranges::stable_sort(all, {}, [](const Member& m) { return m.rank.value_or(INT32_MAX); });
@@ -165,8 +167,7 @@ bool Leader::close() {
   // Somebody stopped in the door for so long must not keep the run from ending.
   if (door && door->take_within(kDoorPatience)) {
     const auto all = members();
-    const auto self = registration_.self().pid;
-    if (std::ranges::any_of(all, [&](const Member& m) { return m.lives && m.pid != self; })) return false;
+    if (std::ranges::any_of(all, [](const Member& m) { return m.lives && !m.own; })) return false;
   }
   mark_closed(folder_);
   return true;
