@@ -9,7 +9,9 @@ namespace {
 
 using JobJson = nlohmann::ordered_json;
 
-JobJson value_or_null(const std::optional<double>& value) { return value && std::isfinite(*value) ? JobJson(*value) : JobJson(nullptr); }
+JobJson value_or_null(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? JobJson(*value) : JobJson(nullptr);
+}
 JobJson time_or_null(const std::optional<WallTime>& t) { return t ? JobJson(to_ns(*t)) : JobJson(nullptr); }
 JobJson text_or_null(const std::string& text) { return text.empty() ? JobJson(nullptr) : JobJson(text); }
 
@@ -56,8 +58,9 @@ JobJson step_of_job(const JobStepEnergy& s) {
 
 JobJson slurm_of_job(const JobReport& r) {
   const auto& energy = r.account.energy_j;
-  JobJson out{{"consumed_j", value_or_null(r.slurm_j)},
-              {"difference", r.slurm_j && energy && *energy > 0 ? value_or_null(*r.slurm_j / *energy - 1) : JobJson(nullptr)}};
+  JobJson out{
+      {"consumed_j", value_or_null(r.slurm_j)},
+      {"difference", r.slurm_j && energy && *energy > 0 ? value_or_null(*r.slurm_j / *energy - 1) : JobJson(nullptr)}};
   out["steps"] = JobJson::array();
   for (const auto& step : r.job.steps)
     out["steps"].push_back({{"step", step.name},
@@ -101,7 +104,8 @@ std::string job_json(const JobReport& r) {
   for (const auto& step : r.account.steps) out["steps"].push_back(step_of_job(step));
   out["reported_by_slurm"] = slurm_of_job(r);
   out["warnings"] = JobJson::array();
-  for (const auto& w : r.warnings) out["warnings"].push_back({{"code", w.code}, {"message", w.message}, {"remedy", w.remedy}});
+  for (const auto& w : r.warnings)
+    out["warnings"].push_back({{"code", w.code}, {"message", w.message}, {"remedy", w.remedy}});
   return out.dump(2, ' ', false, JobJson::error_handler_t::replace);
 }
 

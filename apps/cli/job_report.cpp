@@ -14,8 +14,8 @@ namespace {
 
 constexpr double kMostlyCovered = 0.98;  // Slurm's times are whole seconds
 
-// The record of a job that runs has no figure of its own. Steps of one node overlap in time, so theirs are not added: the
-// largest is shown.
+// The record of a job that runs has no figure of its own. Steps of one node overlap in time, so theirs are not added:
+// the largest is shown.
 std::optional<double> slurm_energy(const SlurmJob& job) {
   if (job.consumed_j) return job.consumed_j;
   std::optional<double> largest;
@@ -27,16 +27,20 @@ std::optional<double> slurm_energy(const SlurmJob& job) {
 void warn_of_gaps(JobReport& report) {
   const auto& account = report.account;
   if (!account.energy_j) {
-    report.warnings.push_back({"no-energy", fmt::format("no measured energy of job {}", report.job.shown),
-                               "measure its steps with srun --ergometer, or have ergometerd keep records of jobs (docs/cluster.md)"});
+    report.warnings.push_back(
+        {"no-energy", fmt::format("no measured energy of job {}", report.job.shown),
+         "measure its steps with srun --ergometer, or have ergometerd keep records of jobs (docs/cluster.md)"});
     return;
   }
   if (!account.missing.empty())
-    report.warnings.push_back({"incomplete", fmt::format("no energy of {}: the total is that of the other nodes", fmt::join(account.missing, ", ")),
-                               "their logs, beside the run's folder, say why"});
+    report.warnings.push_back(
+        {"incomplete",
+         fmt::format("no energy of {}: the total is that of the other nodes", fmt::join(account.missing, ", ")),
+         "their logs, beside the run's folder, say why"});
   else if (account.coverage < kMostlyCovered)
     report.warnings.push_back({"partly-measured",
-                               fmt::format("readings cover {} of the job's time: the total is what was measured", percent_text(account.coverage)),
+                               fmt::format("readings cover {} of the job's time: the total is what was measured",
+                                           percent_text(account.coverage)),
                                "with --ergometer on sbatch its script and all steps are measured"});
 }
 
@@ -66,7 +70,8 @@ JobReport report_of(const SlurmJob& job, bool known, const JobPlaces& places, Wa
   report.slurm_j = slurm_energy(job);
   if (!job.memory_bytes && measured.memory_bytes) {
     report.job.memory_bytes = measured.memory_bytes;
-    report.warnings.push_back({"memory-by-cgroup", "Slurm tells no memory of this job: the limit of its control groups is shown", ""});
+    report.warnings.push_back(
+        {"memory-by-cgroup", "Slurm tells no memory of this job: the limit of its control groups is shown", ""});
   }
   if (job.begin) warn_of_gaps(report);
   return report;

@@ -72,7 +72,8 @@ class Collector {
     if (!seen_.insert(ec ? dir : real).second) return;
     const auto run = load_run(dir);
     if (!run) {
-      out_.warnings.push_back({"run-unreadable", fmt::format("step {}: {}", step, run.error().message), run.error().hint});
+      out_.warnings.push_back(
+          {"run-unreadable", fmt::format("step {}: {}", step, run.error().message), run.error().hint});
       return;
     }
     const auto& manifest = run->manifest;
@@ -82,8 +83,8 @@ class Collector {
     const auto end = begin + from_seconds(run->summary.run.duration_s.value_or(0));
     if (!given && !belongs(begin, end)) return;
     for (const auto& node : run->summary.nodes)
-      out_.parts.push_back({JobPart::Source::run, dir.string(), step, node.name, begin, end, manifest.state == "complete", node.domains,
-                            idle_gpus(node)});
+      out_.parts.push_back({JobPart::Source::run, dir.string(), step, node.name, begin, end,
+                            manifest.state == "complete", node.domains, idle_gpus(node)});
     for (const auto& node : run->nodes)
       if (node.memory_limit_bytes) limits_[node.name] = *node.memory_limit_bytes;
     if (manifest.state == "complete") add_warnings(run->summary.warnings);
@@ -93,7 +94,8 @@ class Collector {
     std::error_code ec;
     fs::directory_iterator probe(folder, ec);
     if (ec == std::errc::permission_denied) {
-      out_.warnings.push_back({"not-yours", fmt::format("the runs of {} are not yours to read", job_.user), "their owner can ask"});
+      out_.warnings.push_back(
+          {"not-yours", fmt::format("the runs of {} are not yours to read", job_.user), "their owner can ask"});
       return;
     }
     for (const auto& name : list_dir(folder)) add_run(fs::read_symlink(folder / name, ec), name, false);
@@ -123,7 +125,8 @@ class Collector {
   // Of many steps a trouble of the node is told once.
   void add_warnings(const std::vector<Warning>& warnings) {
     for (const auto& warning : warnings)
-      if (std::find(out_.warnings.begin(), out_.warnings.end(), warning) == out_.warnings.end()) out_.warnings.push_back(warning);
+      if (std::find(out_.warnings.begin(), out_.warnings.end(), warning) == out_.warnings.end())
+        out_.warnings.push_back(warning);
   }
 
   const SlurmJob& job_;
@@ -159,7 +162,8 @@ std::vector<DomainEnergy> cut_part(const JobPart& part, WallTime begin, WallTime
   if (part.source != JobPart::Source::run) return {};
   const auto reader = RunReader::open(part.path);
   if (!reader) return {};
-  const auto run = load_run(part.path, {}, Interval{mono_at(reader->manifest(), begin), mono_at(reader->manifest(), end)});
+  const auto run =
+      load_run(part.path, {}, Interval{mono_at(reader->manifest(), begin), mono_at(reader->manifest(), end)});
   if (!run) return {};
   for (const auto& node : run->summary.nodes)
     if (node.name == part.node) return node.domains;

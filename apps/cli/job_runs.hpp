@@ -1,5 +1,5 @@
-// The measurements of a job: the runs that its owner's index names, those given by hand, and the daemon's records. Used by
-// `ergometer job`.
+// The measurements of a job: the runs that its owner's index names, those given by hand, and the daemon's records. Used
+// by `ergometer job`.
 #pragma once
 
 #include <filesystem>
@@ -23,8 +23,8 @@ struct JobMeasurements {
   std::optional<double> memory_bytes;  // limit of the control group on its nodes together, where the runs know one
 };
 
-// Everything that was measured of a job and that we may read. Whatever cannot be read becomes a warning. A run of another
-// time is another job's that had the same number, and left out.
+// Everything that was measured of a job and that we may read. Whatever cannot be read becomes a warning. A run of
+// another time is another job's that had the same number, and left out.
 [[nodiscard]] JobMeasurements measurements_of(const SlurmJob& job, const JobPlaces& places);
 
 // For account_job: reads a part of a run again, within an interval.

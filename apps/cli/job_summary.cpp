@@ -50,8 +50,8 @@ Result<Month> month_of(const std::string& text) {
     year = static_cast<int>(*y), month = static_cast<int>(*m);
   }
   const int next_year = month == 12 ? year + 1 : year, next = month == 12 ? 1 : month + 1;
-  return Month{fmt::format("{:04}-{:02}", year, month), fmt::format("{:04}-{:02}-01", year, month), fmt::format("{:04}-{:02}-01", next_year, next),
-               first_of(year, month), first_of(next_year, next)};
+  return Month{fmt::format("{:04}-{:02}", year, month), fmt::format("{:04}-{:02}-01", year, month),
+               fmt::format("{:04}-{:02}-01", next_year, next), first_of(year, month), first_of(next_year, next)};
 }
 
 struct Sums {
@@ -63,7 +63,8 @@ struct Sums {
 
   void add(const JobReport& r) {
     ++jobs;
-    hours += r.elapsed_s / 3600 * static_cast<double>(std::max<std::size_t>(1, r.account.nodes.size() + r.account.missing.size()));
+    hours += r.elapsed_s / 3600 *
+             static_cast<double>(std::max<std::size_t>(1, r.account.nodes.size() + r.account.missing.size()));
     if (r.account.energy_j) ++measured, energy_j = energy_j.value_or(0) + *r.account.energy_j;
     if (r.slurm_j) ++by_slurm, slurm_j = slurm_j.value_or(0) + *r.slurm_j;
     if (r.account.energy_j && r.slurm_j) both_energy_j += *r.account.energy_j, both_slurm_j += *r.slurm_j;
@@ -73,44 +74,63 @@ struct Sums {
 // A job counts in the month in which it ended; one that has not ended in the month of now.
 bool counts_in(const SlurmJob& job, const Month& month) {
   if (!job.begin) return false;
-  const auto at = job.end ? to_ns(*job.end) / 1'000'000'000 : std::min<std::int64_t>(std::time(nullptr), month.end_s - 1);
+  const auto at =
+      job.end ? to_ns(*job.end) / 1'000'000'000 : std::min<std::int64_t>(std::time(nullptr), month.end_s - 1);
   return at >= month.begin_s && at < month.end_s;
 }
 
-void print_text(const Month& month, const std::map<std::string, Sums>& by_user, const Sums& all, std::vector<JobReport>& reports) {
+void print_text(const Month& month, const std::map<std::string, Sums>& by_user, const Sums& all,
+                std::vector<JobReport>& reports) {
   const auto row = [](const std::string& name, const Sums& s) -> std::vector<std::string> {
-    return {name, fmt::to_string(s.jobs), fmt::format("{:.1f}", s.hours), fmt::to_string(s.measured), with_unit(s.energy_j, "J"),
-            fmt::to_string(s.by_slurm), with_unit(s.slurm_j, "J"), s.both_energy_j > 0 ? error_text(s.both_slurm_j, s.both_energy_j) : std::string(kMissing)};
+    return {name,
+            fmt::to_string(s.jobs),
+            fmt::format("{:.1f}", s.hours),
+            fmt::to_string(s.measured),
+            with_unit(s.energy_j, "J"),
+            fmt::to_string(s.by_slurm),
+            with_unit(s.slurm_j, "J"),
+            s.both_energy_j > 0 ? error_text(s.both_slurm_j, s.both_energy_j) : std::string(kMissing)};
   };
   Table users;
-  users.columns = {{month.name, false, 0},  {"Jobs", true, 0},      {"Node hours", true, 0},        {"Measured jobs", true, 0},
-                   {"Energy", true, 0}, {"Jobs by Slurm", true, 2}, {"Reported by Slurm", true, 1}, {"Difference", true, 2}};
+  users.columns = {{month.name, false, 0},         {"Jobs", true, 0},      {"Node hours", true, 0},
+                   {"Measured jobs", true, 0},     {"Energy", true, 0},    {"Jobs by Slurm", true, 2},
+                   {"Reported by Slurm", true, 1}, {"Difference", true, 2}};
   for (const auto& [user, sums] : by_user) users.rows.push_back(row(printable(user), sums));
   if (by_user.size() != 1) users.rows.push_back(row("all", all));
   const auto width = static_cast<std::size_t>(table_width());
   fmt::print("{}", render_table(users, width, 0));
-  std::stable_sort(reports.begin(), reports.end(),
-                   [](const JobReport& a, const JobReport& b) { return a.account.energy_j.value_or(-1) > b.account.energy_j.value_or(-1); });
+  std::stable_sort(reports.begin(), reports.end(), [](const JobReport& a, const JobReport& b) {
+    return a.account.energy_j.value_or(-1) > b.account.energy_j.value_or(-1);
+  });
   Table largest;
-  largest.columns = {{"Job", false, 0},    {"User", false, 2}, {"Name", false, 1},        {"State", false, 3}, {"Duration", true, 0},
-                     {"Energy", true, 0}, {"Of its time", true, 2}, {"Slurm says", true, 1}};
+  largest.columns = {{"Job", false, 0},     {"User", false, 2},  {"Name", false, 1},       {"State", false, 3},
+                     {"Duration", true, 0}, {"Energy", true, 0}, {"Of its time", true, 2}, {"Slurm says", true, 1}};
   for (const auto& r : reports) {
     if (!r.account.energy_j || largest.rows.size() == kLargestJobs) break;
-    largest.rows.push_back({r.job.shown, printable(r.job.user), printable(r.job.name), printable(r.job.state), duration_text(r.elapsed_s),
-                            with_unit(r.account.energy_j, "J"), percent_text(r.account.coverage), with_unit(r.slurm_j, "J")});
+    largest.rows.push_back({r.job.shown, printable(r.job.user), printable(r.job.name), printable(r.job.state),
+                            duration_text(r.elapsed_s), with_unit(r.account.energy_j, "J"),
+                            percent_text(r.account.coverage), with_unit(r.slurm_j, "J")});
   }
   if (!largest.rows.empty()) fmt::print("\n{}", render_table(largest, width, 0));
   if (all.measured < all.jobs)
-    fmt::print("{} of {} jobs were not measured: the energy is that of the others\n", all.jobs - all.measured, all.jobs);
+    fmt::print("{} of {} jobs were not measured: the energy is that of the others\n", all.jobs - all.measured,
+               all.jobs);
 }
 
 nlohmann::ordered_json sums_json(const Sums& s) {
-  const auto or_null = [](const std::optional<double>& v) { return v ? nlohmann::ordered_json(*v) : nlohmann::ordered_json(nullptr); };
-  return {{"jobs", s.jobs}, {"node_hours", s.hours}, {"measured_jobs", s.measured}, {"energy_j", or_null(s.energy_j)},
-          {"jobs_by_slurm", s.by_slurm}, {"consumed_j", or_null(s.slurm_j)}};
+  const auto or_null = [](const std::optional<double>& v) {
+    return v ? nlohmann::ordered_json(*v) : nlohmann::ordered_json(nullptr);
+  };
+  return {{"jobs", s.jobs},
+          {"node_hours", s.hours},
+          {"measured_jobs", s.measured},
+          {"energy_j", or_null(s.energy_j)},
+          {"jobs_by_slurm", s.by_slurm},
+          {"consumed_j", or_null(s.slurm_j)}};
 }
 
-void print_json(const Month& month, const std::map<std::string, Sums>& by_user, const Sums& all, const std::vector<JobReport>& reports) {
+void print_json(const Month& month, const std::map<std::string, Sums>& by_user, const Sums& all,
+                const std::vector<JobReport>& reports) {
   nlohmann::ordered_json out;
   out["schema"] = "ergometer.job-summary/1";
   out["month"] = month.name;
@@ -142,7 +162,8 @@ int print_job_summary(const SummaryWish& wish, const JobPlaces& places, const En
   if (wish.json)
     print_json(*month, by_user, all, reports);
   else if (reports.empty())
-    fmt::print("Slurm's accounting tells of no job in {}{}\n", month->name, wish.user.empty() ? "" : " of " + wish.user);
+    fmt::print("Slurm's accounting tells of no job in {}{}\n", month->name,
+               wish.user.empty() ? "" : " of " + wish.user);
   else
     print_text(*month, by_user, all, reports);
   return 0;

@@ -54,8 +54,8 @@ std::string line_of(int fd, std::string& buffer, Steady::time_point end) {
 }  // namespace
 
 std::string begin_line(const JobNote& note) {
-  return "{\"job_begin\":{\"job\":" + quoted(note.job) + ",\"uid\":" + std::to_string(note.uid) + ",\"user\":" + quoted(note.user) +
-         (note.exclusive ? ",\"exclusive\":true" : "") + "}}\n";
+  return "{\"job_begin\":{\"job\":" + quoted(note.job) + ",\"uid\":" + std::to_string(note.uid) +
+         ",\"user\":" + quoted(note.user) + (note.exclusive ? ",\"exclusive\":true" : "") + "}}\n";
 }
 
 std::string end_line(const std::string& job) { return "{\"job_end\":{\"job\":" + quoted(job) + "}}\n"; }

@@ -33,7 +33,8 @@ Word word_of(std::string_view text) {
 
 Result<void> read_switch(const Word& word, bool& out) {
   if (word.value != "on" && word.value != "off")
-    return fail(ErrorCode::invalid_argument, std::string(word.key) + " is on or off, not \"" + std::string(word.value) + "\"");
+    return fail(ErrorCode::invalid_argument,
+                std::string(word.key) + " is on or off, not \"" + std::string(word.value) + "\"");
   out = word.value == "on";
   return {};
 }
@@ -50,18 +51,27 @@ Result<void> read_interval(std::string_view text, std::string& out) {
 }  // namespace
 
 Result<void> read_site_options(const std::vector<std::string_view>& words, SiteOptions& out) {
-  static const std::array<std::string, 7> known{"default", "program", "dir", "host_root", "daemon", "jobs", "exclusive"};
+  static const std::array<std::string, 7> known{"default", "program", "dir",      "host_root",
+                                                "daemon",  "jobs",    "exclusive"};
   for (const auto text : words) {
     const Word word = word_of(text);
     Result<void> read;
-    if (word.key == "default") read = read_switch(word, out.by_default);
-    else if (word.key == "jobs") read = read_switch(word, out.tell_daemon);
-    else if (word.key == "exclusive") read = read_switch(word, out.exclusive);
-    else if (word.key == "program") out.program = word.value;
-    else if (word.key == "dir") out.folder = word.value;
-    else if (word.key == "host_root") out.host_root = word.value;
-    else if (word.key == "daemon") out.daemon = word.value;
-    else return unknown("ergometer_spank.so in plugstack.conf", word.key, known);
+    if (word.key == "default")
+      read = read_switch(word, out.by_default);
+    else if (word.key == "jobs")
+      read = read_switch(word, out.tell_daemon);
+    else if (word.key == "exclusive")
+      read = read_switch(word, out.exclusive);
+    else if (word.key == "program")
+      out.program = word.value;
+    else if (word.key == "dir")
+      out.folder = word.value;
+    else if (word.key == "host_root")
+      out.host_root = word.value;
+    else if (word.key == "daemon")
+      out.daemon = word.value;
+    else
+      return unknown("ergometer_spank.so in plugstack.conf", word.key, known);
     if (!read) return read;
   }
   return {};
@@ -74,18 +84,24 @@ Result<void> read_step_options(std::string_view text, StepOptions& out) {
     const Word word = word_of(part);
     const bool takes_value = word.key != "on" && word.key != "off";
     Result<void> read;
-    if (word.key == "on") out.measure = true;
-    else if (word.key == "off") out.measure = false;
-    else if (word.key == "dir") out.folder = word.value;
-    else if (word.key == "interval") read = read_interval(word.value, out.interval);
+    if (word.key == "on")
+      out.measure = true;
+    else if (word.key == "off")
+      out.measure = false;
+    else if (word.key == "dir")
+      out.folder = word.value;
+    else if (word.key == "interval")
+      read = read_interval(word.value, out.interval);
     else if (word.key == "sensors") {
       out.sensors = word.value;
       for (auto& c : out.sensors)
         if (c == '+') c = ',';
-    } else return unknown("--ergometer", word.key, known);
+    } else
+      return unknown("--ergometer", word.key, known);
     if (!read) return read;
     if (takes_value == word.value.empty())
-      return fail(ErrorCode::invalid_argument, "--ergometer: \"" + std::string(word.key) + (takes_value ? "\" needs a value" : "\" takes no value"),
+      return fail(ErrorCode::invalid_argument,
+                  "--ergometer: \"" + std::string(word.key) + (takes_value ? "\" needs a value" : "\" takes no value"),
                   "as in --ergometer=interval=100ms,sensors=nvml+rapl");
   }
   if (!out.folder.empty() && out.folder.front() != '/' && out.folder.front() != '%')
@@ -109,12 +125,15 @@ Result<std::string> fill_in(std::string_view form, const Place& place) {
                                : kind == 'n' ? &place.node
                                              : nullptr;
     if (!value)
-      return fail(ErrorCode::invalid_argument, std::string(form) + " has an unknown %" + std::string(kind ? 1 : 0, kind),
+      return fail(ErrorCode::invalid_argument,
+                  std::string(form) + " has an unknown %" + std::string(kind ? 1 : 0, kind),
                   "known are %h home, %u user, %j job, %s step, %n node");
-    if (value->empty()) return fail(ErrorCode::not_found, std::string("there is no value for %") + kind + " in " + std::string(form));
+    if (value->empty())
+      return fail(ErrorCode::not_found, std::string("there is no value for %") + kind + " in " + std::string(form));
     path += *value;
   }
-  if (path.empty() || path.front() != '/') return fail(ErrorCode::invalid_argument, "\"" + path + "\" is no absolute path");
+  if (path.empty() || path.front() != '/')
+    return fail(ErrorCode::invalid_argument, "\"" + path + "\" is no absolute path");
   return path;
 }
 

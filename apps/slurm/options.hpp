@@ -1,4 +1,5 @@
-// What the SPANK plugin is told: by the site in plugstack.conf, and by the user with --ergometer. Pure; used by plugin.cpp.
+// What the SPANK plugin is told: by the site in plugstack.conf, and by the user with --ergometer. Pure; used by
+// plugin.cpp.
 #pragma once
 
 #include <optional>
@@ -12,21 +13,21 @@ namespace ergometer::spank {
 
 // `required ergometer_spank.so KEY=VALUE ...`
 struct SiteOptions {
-  bool by_default = false;                        // default=on: steps are measured unless a user says off
-  std::string program = "/usr/bin/ergometer";     // program=
-  std::string folder = "%h/ergometer-jobs/%j/%s"; // dir=: of a step's run
-  std::string host_root;                          // host_root=: ERGOMETER_HOST_ROOT of the sampler; "" is the machine
-  std::string daemon;                             // daemon=SOCKET; "" is ergometerd's own place
-  bool tell_daemon = true;                        // jobs=off: ergometerd hears of no jobs
-  bool exclusive = false;                         // exclusive=on: a job has its nodes for itself
+  bool by_default = false;                         // default=on: steps are measured unless a user says off
+  std::string program = "/usr/bin/ergometer";      // program=
+  std::string folder = "%h/ergometer-jobs/%j/%s";  // dir=: of a step's run
+  std::string host_root;                           // host_root=: ERGOMETER_HOST_ROOT of the sampler; "" is the machine
+  std::string daemon;                              // daemon=SOCKET; "" is ergometerd's own place
+  bool tell_daemon = true;                         // jobs=off: ergometerd hears of no jobs
+  bool exclusive = false;                          // exclusive=on: a job has its nodes for itself
 };
 
 // `--ergometer[=WORD,...]`
 struct StepOptions {
-  bool measure = true;      // "off" (and "on", which is what the bare option means)
-  std::string folder;       // dir=
-  std::string interval;     // interval=
-  std::string sensors;      // sensors=A+B, as `ergometer run --sensors A,B`
+  bool measure = true;   // "off" (and "on", which is what the bare option means)
+  std::string folder;    // dir=
+  std::string interval;  // interval=
+  std::string sensors;   // sensors=A+B, as `ergometer run --sensors A,B`
 };
 
 // Both complain about the first word that is wrong, with the nearest known one. What was right before it is in `out`.

@@ -1,6 +1,7 @@
-// ergometer_spank.so: what Slurm calls. srun, sbatch and salloc gain --ergometer; the step daemon starts one sampler a node for a
-// step that is to be measured; the prolog and epilog tell ergometerd of a job. Whatever goes wrong here is a line in the log:
-// every hook returns success and waits for nothing but the end of its sampler, for at most two seconds (docs/cluster.md).
+// ergometer_spank.so: what Slurm calls. srun, sbatch and salloc gain --ergometer; the step daemon starts one sampler a
+// node for a step that is to be measured; the prolog and epilog tell ergometerd of a job. Whatever goes wrong here is a
+// line in the log: every hook returns success and waits for nothing but the end of its sampler, for at most two seconds
+// (docs/cluster.md).
 #include <pwd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -60,7 +61,9 @@ int safely(const char* where, Work work) noexcept {
   return ESPANK_SUCCESS;
 }
 
-std::string text_of(const Error& error) { return error.hint.empty() ? error.message : error.message + ": " + error.hint; }
+std::string text_of(const Error& error) {
+  return error.hint.empty() ? error.message : error.message + ": " + error.hint;
+}
 
 template <class Number>
 std::optional<Number> item(spank_t spank, spank_item_t which) {
@@ -79,7 +82,8 @@ std::vector<std::string> job_environment(spank_t spank) {
 
 std::string value_of(const std::vector<std::string>& environment, const std::string& name) {
   for (const auto& line : environment)
-    if (line.size() > name.size() && line[name.size()] == '=' && line.starts_with(name)) return line.substr(name.size() + 1);
+    if (line.size() > name.size() && line[name.size()] == '=' && line.starts_with(name))
+      return line.substr(name.size() + 1);
   return {};
 }
 
@@ -160,12 +164,14 @@ Result<SamplerStart> sampler_of(const State& all, spank_t spank, const Step& ste
   // What srun's tasks find in their environment and the step daemon does not: who the first task here is.
   const auto node = item<std::uint32_t>(spank, S_JOB_NODEID).value_or(0);
   std::uint32_t first = 0;
-  if (spank_get_item(spank, S_JOB_LOCAL_TO_GLOBAL_ID, static_cast<std::uint32_t>(0), &first) != ESPANK_SUCCESS) first = 0;
+  if (spank_get_item(spank, S_JOB_LOCAL_TO_GLOBAL_ID, static_cast<std::uint32_t>(0), &first) != ESPANK_SUCCESS)
+    first = 0;
   set(start.environment, "SLURM_NODEID", std::to_string(node));
   set(start.environment, "SLURM_PROCID", std::to_string(first));
   set(start.environment, "SLURM_LOCALID", "0");
   // A batch script is no launch of tasks and has no name of its own.
-  if (!is_digit(step.place.step.front())) set(start.environment, "ERGOMETER_LAUNCH", "slurm-" + step.place.job + "." + step.place.step);
+  if (!is_digit(step.place.step.front()))
+    set(start.environment, "ERGOMETER_LAUNCH", "slurm-" + step.place.job + "." + step.place.step);
   if (!all.site.host_root.empty()) {
     const auto root = fill_in(all.site.host_root, step.place);
     if (!root) return tl::unexpected(root.error());
@@ -175,8 +181,10 @@ Result<SamplerStart> sampler_of(const State& all, spank_t spank, const Step& ste
   start.folders = folders_of(parent);
   start.log = run + "." + step.place.node + ".log";
   if (!step.place.home.empty() && step.place.home.front() == '/') {
-    // Where `ergometer job` looks first (docs/cluster.md): a link a step, whose name decides when several nodes make it.
-    const auto index = step.place.home + "/.local/share/ergometer/jobs/" + file_name_of(step.cluster) + "/" + step.place.job;
+    // Where `ergometer job` looks first (docs/cluster.md): a link a step, whose name decides when several nodes make
+    // it.
+    const auto index =
+        step.place.home + "/.local/share/ergometer/jobs/" + file_name_of(step.cluster) + "/" + step.place.job;
     for (auto& folder : folders_of(index)) start.folders.push_back(std::move(folder));
     start.link = index + "/" + step.place.step;
     start.link_target = run;
@@ -215,7 +223,8 @@ void tell_of_task(spank_t spank, bool begins) {
   const auto rank = item<std::uint32_t>(spank, S_TASK_GLOBAL_ID);
   if (!sampler.started() || !rank) return;
   if (begins) {
-    if (const auto pid = item<pid_t>(spank, S_TASK_PID)) sampler.tell("begin " + std::to_string(*rank) + " " + std::to_string(*pid) + "\n");
+    if (const auto pid = item<pid_t>(spank, S_TASK_PID))
+      sampler.tell("begin " + std::to_string(*rank) + " " + std::to_string(*pid) + "\n");
   } else if (const auto status = item<int>(spank, S_TASK_EXIT_STATUS)) {
     const int code = WIFSIGNALED(*status) ? 128 + WTERMSIG(*status) : WEXITSTATUS(*status);
     sampler.tell("end " + std::to_string(*rank) + " " + std::to_string(code) + "\n");
@@ -263,7 +272,8 @@ void note_job(spank_t spank, int count, char** words, bool begins) {
 }
 
 char option_name[] = "ergometer", option_value[] = "off|dir=,interval=,sensors=",
-     option_usage[] = "measure the energy of each node (ergometer job JOBID shows it); as in --ergometer=interval=100ms";
+     option_usage[] =
+         "measure the energy of each node (ergometer job JOBID shows it); as in --ergometer=interval=100ms";
 spank_option option{option_name, option_value, option_usage, 2, 0, take_option};
 
 }  // namespace

@@ -58,7 +58,8 @@ void begin_afresh() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// What slurmstepd's descriptor limits, files and immunity against the out-of-memory killer are is none of the sampler's.
+// What slurmstepd's descriptor limits, files and immunity against the out-of-memory killer are is none of the
+// sampler's.
 [[noreturn]] void become_sampler(const SamplerStart& start, char* const* argv, char* const* environment, int end_fd,
                                  int ready_fd) {
   // By way of high numbers: either may have the number that the other one shall get.
@@ -108,8 +109,8 @@ struct Ends {
 
 bool Sampler::start(const SamplerStart& start) {
   Ends end, ready, told;
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end.fds.data()) != 0 || ::pipe2(ready.fds.data(), O_CLOEXEC) != 0 ||
-      ::pipe2(told.fds.data(), O_CLOEXEC) != 0)
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end.fds.data()) != 0 ||
+      ::pipe2(ready.fds.data(), O_CLOEXEC) != 0 || ::pipe2(told.fds.data(), O_CLOEXEC) != 0)
     return false;
   std::vector<std::string> words = start.argv;
   words.insert(words.end(), {"--until-fd", std::to_string(kEndFd), "--ready-fd", std::to_string(kReadyFd)});
@@ -138,7 +139,8 @@ std::string Sampler::wait_until_ready() {
   std::string line;
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
   while (ready_fd_ >= 0 && line.find('\n') == std::string::npos) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
     pollfd wait{ready_fd_, POLLIN, 0};
     if (left <= 0 || ::poll(&wait, 1, static_cast<int>(left)) <= 0) break;
     std::array<char, 4096> text{};

@@ -1,5 +1,6 @@
-// The sampler of a step on this node: `ergometer step`, started by slurmstepd as the user and ended with the step. It is no
-// child of slurmstepd and in a session of its own, so that neither its end nor its hanging is the step's. Used by plugin.cpp.
+// The sampler of a step on this node: `ergometer step`, started by slurmstepd as the user and ended with the step. It
+// is no child of slurmstepd and in a session of its own, so that neither its end nor its hanging is the step's. Used by
+// plugin.cpp.
 #pragma once
 
 #include <sys/types.h>

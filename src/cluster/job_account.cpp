@@ -33,7 +33,8 @@ void add(Sum& sum, const DomainEnergy& next, double interval_s) {
     return parts;
   };
   const auto a = parts_of(all), b = parts_of(next);
-  all.parts = {std::hypot(a.random_j, b.random_j), a.hidden_j + b.hidden_j, a.gain_j + b.gain_j, a.offset_j + b.offset_j};
+  all.parts = {std::hypot(a.random_j, b.random_j), a.hidden_j + b.hidden_j, a.gain_j + b.gain_j,
+               a.offset_j + b.offset_j};
   all.energy_j = *all.energy_j + *next.energy_j;
   all.uncertainty_j = all.uncertainty_j && next.uncertainty_j ? std::optional(half_width(all.parts)) : std::nullopt;
   if (next.max_power_w) all.max_power_w = std::max(all.max_power_w.value_or(*next.max_power_w), *next.max_power_w);
@@ -125,7 +126,8 @@ void find_idle_gpus(JobNode& node, const std::vector<const JobPart*>& runs) {
     const auto& name = domain.energy.domain;
     bool seen = false, idle = true;
     for (const auto* part : runs) {
-      const bool has = std::any_of(part->domains.begin(), part->domains.end(), [&](const auto& d) { return d.domain == name && d.energy_j; });
+      const bool has = std::any_of(part->domains.begin(), part->domains.end(),
+                                   [&](const auto& d) { return d.domain == name && d.energy_j; });
       seen |= has;
       idle &= !has || part->idle_gpus.contains(name);
     }
@@ -135,7 +137,8 @@ void find_idle_gpus(JobNode& node, const std::vector<const JobPart*>& runs) {
   }
 }
 
-std::map<std::string, std::vector<const JobPart*>> by_node(const std::vector<JobPart>& parts, const std::function<bool(const JobPart&)>& wanted) {
+std::map<std::string, std::vector<const JobPart*>> by_node(const std::vector<JobPart>& parts,
+                                                           const std::function<bool(const JobPart&)>& wanted) {
   std::map<std::string, std::vector<const JobPart*>> out;
   for (const auto& part : parts)
     if (wanted(part)) out[part.node].push_back(&part);
@@ -158,7 +161,8 @@ JobStepEnergy account_step(const std::string& step, const std::vector<JobPart>& 
   std::optional<WallTime> begin, end;
   double variance = 0;
   bool known = true;
-  for (const auto& [name, of_node] : by_node(parts, [&](const JobPart& p) { return p.source == JobPart::Source::run && p.step == step; })) {
+  for (const auto& [name, of_node] :
+       by_node(parts, [&](const JobPart& p) { return p.source == JobPart::Source::run && p.step == step; })) {
     JobNode node;
     choose_source(node, unite(of_node, cut), {});
     total_node(node, 0);
@@ -180,8 +184,10 @@ void account_steps(JobAccount& account, const std::vector<JobPart>& parts, const
   for (const auto& part : parts) {
     if (part.source != JobPart::Source::run) continue;
     const auto known = std::find_if(steps.begin(), steps.end(), [&](const auto& s) { return s.second == part.step; });
-    if (known == steps.end()) steps.emplace_back(part.begin, part.step);
-    else known->first = std::min(known->first, part.begin);
+    if (known == steps.end())
+      steps.emplace_back(part.begin, part.step);
+    else
+      known->first = std::min(known->first, part.begin);
   }
   std::sort(steps.begin(), steps.end());
   for (const auto& [begin, step] : steps) account.steps.push_back(account_step(step, parts, cut));
@@ -216,7 +222,8 @@ JobAccount account_job(const std::vector<JobPart>& parts, const std::vector<std:
   if (!account.energy_j || !peaks) account.max_power_w.reset();
   if (account.energy_j && known) account.uncertainty_j = std::sqrt(variance);
   for (const auto& name : expected_nodes) {
-    const auto node = std::find_if(account.nodes.begin(), account.nodes.end(), [&](const JobNode& n) { return n.name == name; });
+    const auto node =
+        std::find_if(account.nodes.begin(), account.nodes.end(), [&](const JobNode& n) { return n.name == name; });
     if (node == account.nodes.end() || !node->energy_j) account.missing.push_back(name);
   }
   if (!account.missing.empty()) account.coverage = 0;

@@ -59,10 +59,13 @@ Result<DaemonJobRecord> parse_daemon_record(std::string_view text, const std::st
       others += (others.empty() ? "" : ", ") + job;
     });
     if (!others.empty())
-      out.warnings.push_back({"node-shared", fmt::format("{} had other jobs in this time as well ({}): its energy is the whole node's", part.node, others),
+      out.warnings.push_back({"node-shared",
+                              fmt::format("{} had other jobs in this time as well ({}): its energy is the whole node's",
+                                          part.node, others),
                               "ask for whole nodes with --exclusive to know a job's own"});
     if (state == "cut")
-      out.warnings.push_back({"record-cut", fmt::format("{} restarted: what it used until the job's end is not known", part.node), ""});
+      out.warnings.push_back(
+          {"record-cut", fmt::format("{} restarted: what it used until the job's end is not known", part.node), ""});
   });
   if (!read) return tl::unexpected(read.error());
   return out;

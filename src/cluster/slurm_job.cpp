@@ -62,12 +62,14 @@ std::string_view word_after(std::string_view text, std::string_view key) {
 std::string state_word(std::string_view text) { return std::string(text.substr(0, text.find(' '))); }
 
 std::string unless_none(std::string_view text) {
-  return text == "(null)" || text == "None assigned" || text == "Unknown" || text == "N/A" ? std::string() : std::string(text);
+  return text == "(null)" || text == "None assigned" || text == "Unknown" || text == "N/A" ? std::string()
+                                                                                           : std::string(text);
 }
 
 class Line {
  public:
-  Line(const std::vector<std::string_view>& titles, const std::vector<std::string_view>& cells) : titles_(titles), cells_(cells) {}
+  Line(const std::vector<std::string_view>& titles, const std::vector<std::string_view>& cells)
+      : titles_(titles), cells_(cells) {}
   [[nodiscard]] std::string_view operator[](std::string_view title) const {
     const auto at = std::find(titles_.begin(), titles_.end(), title) - titles_.begin();
     return static_cast<std::size_t>(at) < cells_.size() ? cells_[static_cast<std::size_t>(at)] : std::string_view();
@@ -161,7 +163,8 @@ std::vector<SlurmJob> parse_sacct(std::string_view text) {
     const Line line(titles, cells);
     const auto id = line["JobIDRaw"];
     const auto dot = id.find('.');
-    const auto job = std::find_if(jobs.begin(), jobs.end(), [&](const SlurmJob& j) { return j.id == id.substr(0, dot); });
+    const auto job =
+        std::find_if(jobs.begin(), jobs.end(), [&](const SlurmJob& j) { return j.id == id.substr(0, dot); });
     if (dot != std::string_view::npos) {
       if (job != jobs.end() && id.substr(dot + 1) != "extern") job->steps.push_back(step_of(line, id.substr(dot + 1)));
     } else if (job != jobs.end()) {

@@ -16,8 +16,8 @@ struct SlurmAnswer {
   std::vector<std::string> notes;  // what could not be asked, for the user
 };
 
-// One job, one task of an array ("12_3") or a whole array. Each tool has 20 s. Errors: an id that is none (invalid_argument), no
-// Slurm here (not_found), Slurm refuses us this job (permission_denied).
+// One job, one task of an array ("12_3") or a whole array. Each tool has 20 s. Errors: an id that is none
+// (invalid_argument), no Slurm here (not_found), Slurm refuses us this job (permission_denied).
 [[nodiscard]] Result<SlurmAnswer> ask_job(const std::string& id, const Environment& environment);
 
 struct JobFilter {

@@ -20,7 +20,8 @@ DomainEnergy device(const std::string& name, double energy_j, double uncertainty
   return d;
 }
 
-JobPart part(const std::string& node, const std::string& step, int begin_s, int end_s, std::vector<DomainEnergy> domains) {
+JobPart part(const std::string& node, const std::string& step, int begin_s, int end_s,
+             std::vector<DomainEnergy> domains) {
   JobPart p;
   p.path = "/runs/" + step;
   p.step = step;
@@ -51,8 +52,9 @@ std::vector<DomainEnergy> never(const JobPart&, WallTime, WallTime) {
 
 TEST(JobAccount, F92_RanksOfANodeMeasureItOnce) {
   // Four ranks on two nodes, each with a run of its own that holds its node's energy.
-  const std::vector<JobPart> parts{part("n1", "0", 0, 10, {device("package/0", 500)}), part("n1", "0", 0, 10, {device("package/0", 500)}),
-                                   part("n2", "0", 0, 10, {device("package/0", 700)}), part("n2", "0", 0, 10, {device("package/0", 700)})};
+  const std::vector<JobPart> parts{
+      part("n1", "0", 0, 10, {device("package/0", 500)}), part("n1", "0", 0, 10, {device("package/0", 500)}),
+      part("n2", "0", 0, 10, {device("package/0", 700)}), part("n2", "0", 0, 10, {device("package/0", 700)})};
   const auto account = account_job(parts, {"n1", "n2"}, 10, never);
   EXPECT_EQ(account.energy_j, 1200.0);
   ASSERT_EQ(account.nodes.size(), 2u);
@@ -63,7 +65,8 @@ TEST(JobAccount, F92_RanksOfANodeMeasureItOnce) {
 }
 
 TEST(JobAccount, AStepInsideTheBatchScriptsTimeIsNotAddedToTheNode) {
-  const std::vector<JobPart> parts{part("n1", "0", 20, 50, {device("package/0", 3000)}), part("n1", "batch", 0, 60, {device("package/0", 6000)}),
+  const std::vector<JobPart> parts{part("n1", "0", 20, 50, {device("package/0", 3000)}),
+                                   part("n1", "batch", 0, 60, {device("package/0", 6000)}),
                                    part("n2", "0", 20, 50, {device("package/0", 3000)})};
   const auto account = account_job(parts, {"n1", "n2"}, 60, never);
   EXPECT_EQ(account.energy_j, 9000.0);
@@ -76,22 +79,25 @@ TEST(JobAccount, AStepInsideTheBatchScriptsTimeIsNotAddedToTheNode) {
 }
 
 TEST(JobAccount, OfStepsThatOverlapTheRestIsReadAgain) {
-  const std::vector<JobPart> parts{part("n1", "0", 0, 30, {device("package/0", 3000)}), part("n1", "1", 10, 50, {device("package/0", 4000)})};
+  const std::vector<JobPart> parts{part("n1", "0", 0, 30, {device("package/0", 3000)}),
+                                   part("n1", "1", 10, 50, {device("package/0", 4000)})};
   const auto account = account_job(parts, {"n1"}, 50, cut_at_100_w);
   EXPECT_EQ(account.energy_j, 5000.0);  // 30 s and the 20 s after them
   EXPECT_EQ(account.nodes[0].measured_s, 50);
 }
 
 TEST(JobAccount, ADeviceThatOnlyTheSecondStepSawCountsWhole) {
-  const std::vector<JobPart> parts{part("n1", "batch", 0, 60, {device("package/0", 600)}),
-                                   part("n1", "0", 10, 20, {device("package/0", 100), device("gpu/0", 2000, 0, Scope::gpu)})};
+  const std::vector<JobPart> parts{
+      part("n1", "batch", 0, 60, {device("package/0", 600)}),
+      part("n1", "0", 10, 20, {device("package/0", 100), device("gpu/0", 2000, 0, Scope::gpu)})};
   const auto account = account_job(parts, {"n1"}, 60, never);
   EXPECT_EQ(account.energy_j, 2600.0);
 }
 
 TEST(JobAccount, TheSourceThatSawMoreOfTheTimeCountsDeviceByDevice) {
-  const std::vector<JobPart> parts{part("n1", "0", 10, 40, {device("package/0", 3000), device("gpu/0", 9000, 0, Scope::gpu)}),
-                                   record("n1", 0, 60, {device("package/0", 5500)})};
+  const std::vector<JobPart> parts{
+      part("n1", "0", 10, 40, {device("package/0", 3000), device("gpu/0", 9000, 0, Scope::gpu)}),
+      record("n1", 0, 60, {device("package/0", 5500)})};
   const auto account = account_job(parts, {"n1"}, 60, never);
   EXPECT_EQ(account.energy_j, 14500.0);
   const auto& domains = account.nodes[0].domains;
@@ -108,7 +114,8 @@ TEST(JobAccount, ANodeMeterIsAddedOnlyWhereNothingInsideIs) {
   const auto meter = device("node", 9000, 0, Scope::node);
   const auto alone = account_job({record("n1", 0, 10, {meter})}, {"n1"}, 10, never);
   EXPECT_EQ(alone.energy_j, 9000.0);
-  const auto both = account_job({record("n1", 0, 10, {meter}), part("n1", "0", 0, 10, {device("package/0", 4000)})}, {"n1"}, 10, never);
+  const auto both = account_job({record("n1", 0, 10, {meter}), part("n1", "0", 0, 10, {device("package/0", 4000)})},
+                                {"n1"}, 10, never);
   EXPECT_EQ(both.energy_j, 4000.0);
   EXPECT_FALSE(both.nodes[0].domains[0].energy.in_total);
 }
@@ -116,7 +123,9 @@ TEST(JobAccount, ANodeMeterIsAddedOnlyWhereNothingInsideIs) {
 TEST(JobAccount, AMissingNodeMakesTheTotalIncompleteAndIsNamed) {
   auto nothing = device("package/0", 0);
   nothing.energy_j.reset();
-  const auto account = account_job({part("n1", "0", 0, 10, {device("package/0", 1000)}), part("n2", "0", 0, 10, {nothing})}, {"n1", "n2", "n3"}, 10, never);
+  const auto account =
+      account_job({part("n1", "0", 0, 10, {device("package/0", 1000)}), part("n2", "0", 0, 10, {nothing})},
+                  {"n1", "n2", "n3"}, 10, never);
   EXPECT_THAT(account.missing, testing::ElementsAre("n2", "n3"));
   EXPECT_EQ(account.energy_j, 1000.0);
   EXPECT_EQ(account.coverage, 0);
@@ -131,7 +140,8 @@ TEST(JobAccount, ErrorsOfOneDeviceAddAndThoseOfNodesDoNot) {
   second.parts = {3, 0, 4, 0};
   const auto one = account_job({part("n1", "0", 0, 10, {first}), part("n1", "1", 10, 20, {second})}, {"n1"}, 20, never);
   EXPECT_NEAR(one.uncertainty_j.value_or(0), std::sqrt(18.0 + 64.0), 1e-9);  // sqrt(3^2+3^2) and 4+4
-  const auto two = account_job({part("n1", "0", 0, 10, {first}), part("n2", "0", 0, 10, {second})}, {"n1", "n2"}, 10, never);
+  const auto two =
+      account_job({part("n1", "0", 0, 10, {first}), part("n2", "0", 0, 10, {second})}, {"n1", "n2"}, 10, never);
   EXPECT_NEAR(two.uncertainty_j.value_or(0), std::sqrt(50.0), 1e-9);
 }
 

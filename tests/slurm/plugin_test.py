@@ -9,7 +9,7 @@ import subprocess
 
 from slurm_world import *
 
-TRUE_STEP = ("srun", "--ergometer", "-N1", "sh", "-c", "echo out; echo err >&2; exit 7")
+TRUE_STEP = ("srun", "--ergometer", "-wn1", "sh", "-c", "echo out; echo err >&2; exit 7")
 
 
 class Plugin(SlurmTest):
@@ -67,7 +67,7 @@ class Plugin(SlurmTest):
 
     def test_options_of_the_user(self):
         folder = f"{self.home}/mine"
-        self.ok(self.as_user("srun", f"--ergometer=dir={folder}/%j-%s,interval=50ms,sensors=rapl", "-N1", "sleep", "0.5"))
+        self.ok(self.as_user("srun", f"--ergometer=dir={folder}/%j-%s,interval=50ms,sensors=rapl", "-wn1", "sleep", "0.5"))
         run = os.path.join(folder, [name for name in os.listdir(folder) if not name.endswith(".log")][0])
         with open(f"{run}/nodes/n1/node.json") as file:
             self.assertEqual({sensor["interface"].split("-")[0] for sensor in json.load(file)["sensors"]}, {"rapl"})
@@ -108,16 +108,15 @@ class Plugin(SlurmTest):
     def test_a_full_disk(self):
         full = f"{self.folder}/full"
         os.makedirs(full, exist_ok=True)
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=777", "tmpfs", full], capture_output=True).returncode != 0:
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=777", "tmpfs", full], capture_output=True).returncode != 0:
             self.skipTest("no file system can be mounted here")
         self.addCleanup(subprocess.run, ["umount", "-l", full])
-        with open(f"{full}/filler", "wb") as file:
-            try:
-                while True:
-                    file.write(b"x" * 4096)
-                    file.flush()
-            except OSError:
-                pass
+        try:
+            with open(f"{full}/filler", "wb", buffering=0) as file:
+                while file.write(b"x" * 4096):
+                    pass
+        except OSError:
+            pass
         self.assert_untouched(self.as_user(*TRUE_STEP[:1], f"--ergometer=dir={full}/%j/%s", *TRUE_STEP[2:]))
 
     def test_a_sampler_that_is_killed_leaves_what_it_had(self):
@@ -137,7 +136,7 @@ class Plugin(SlurmTest):
         self.assertTrue(any("n2" in warning["message"] for warning in summary["warnings"]), summary["warnings"])
 
     def test_a_cancelled_job_is_measured_up_to_its_end(self):
-        job = self.submit("--ergometer", "-N1", "--wrap", "sleep 300")
+        job = self.submit("--ergometer", "-wn1", "--wrap", "sleep 300")
         self.assertTrue(wait_until(lambda: os.path.exists(f"{self.run_of(job, 'batch')}/nodes/n1/node.json")))
         time.sleep(1)
         self.as_user("scancel", job)
@@ -176,9 +175,9 @@ class ByDefault(SlurmTest):
     site = "default=on dir=%h/site/%j-%s colour=red"
 
     def test_the_site_measures_all_and_a_user_can_say_no(self):
-        self.ok(self.as_user("srun", "-N1", "sleep", "0.3"))
+        self.ok(self.as_user("srun", "-wn1", "sleep", "0.3"))
         self.assertEqual({name.split(".")[0] for name in os.listdir(f"{self.home}/site")}, {"1-0"})
-        self.ok(self.as_user("srun", "--ergometer=off", "-N1", "true"))
+        self.ok(self.as_user("srun", "--ergometer=off", "-wn1", "true"))
         self.assertEqual({name.split(".")[0] for name in os.listdir(f"{self.home}/site")}, {"1-0"})
         self.assertIn('does not know "colour"', self.log("n1"))
 

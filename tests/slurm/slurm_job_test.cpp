@@ -31,7 +31,8 @@ TEST(SlurmJob, F87_MemoryOfAJobInEveryForm) {
 
 TEST(SlurmJob, StepsBelongToTheirJob) {
   const auto jobs = parse_sacct(sacct_text(
-      "12|12|ada|physics|train|main|test|RUNNING|n[1-3]|1700000000|Unknown|60|billing=6,cpu=6,gres/gpu=6,mem=12G,node=3|0||0:0\n"
+      "12|12|ada|physics|train|main|test|RUNNING|n[1-3]|1700000000|Unknown|60|billing=6,cpu=6,gres/"
+      "gpu=6,mem=12G,node=3|0||0:0\n"
       "12.batch|12.batch||physics|batch|||RUNNING|n1|1700000000|Unknown|60|cpu=2,mem=4G,node=1||1|0:0\n"
       "12.extern|12.extern||physics|extern|||RUNNING|n[1-3]|1700000000|Unknown|60|||3|0:0\n"
       "12.0|12.0||physics|python3|||COMPLETED|n[1-3]|1700000010|1700000050|40|cpu=6|300000|6|0:0\n"
@@ -53,10 +54,10 @@ TEST(SlurmJob, StepsBelongToTheirJob) {
 }
 
 TEST(SlurmJob, ARequeuedJobIsOneJob) {
-  const auto jobs = parse_sacct(sacct_text(
-      "7|7|ada|a|x|main|test|REQUEUED|n1|1700000000|1700000030|30|cpu=1|100||0:0\n"
-      "7.batch|7.batch||a|batch|||CANCELLED|n1|1700000000|1700000030|30|cpu=1|100|1|0:15\n"
-      "7|7|ada|a|x|main|test|COMPLETED|n2|1700000100|1700000150|50|cpu=1|200||0:0\n"));
+  const auto jobs =
+      parse_sacct(sacct_text("7|7|ada|a|x|main|test|REQUEUED|n1|1700000000|1700000030|30|cpu=1|100||0:0\n"
+                             "7.batch|7.batch||a|batch|||CANCELLED|n1|1700000000|1700000030|30|cpu=1|100|1|0:15\n"
+                             "7|7|ada|a|x|main|test|COMPLETED|n2|1700000100|1700000150|50|cpu=1|200||0:0\n"));
   ASSERT_EQ(jobs.size(), 1u);
   EXPECT_EQ(jobs[0].lives, 2);
   EXPECT_EQ(jobs[0].state, "COMPLETED");
@@ -69,7 +70,8 @@ TEST(SlurmJob, ARequeuedJobIsOneJob) {
 
 TEST(SlurmJob, ValuesThatSlurmDoesNotHaveAreUnset) {
   for (const std::string none : {"", "0", "4294967294", "18446744073709551614"}) {
-    const auto jobs = parse_sacct(sacct_text("1|1|u|a|x|p|c|COMPLETED|n1|1700000000|1700000001|1|cpu=1|" + none + "||0:0\n"));
+    const auto jobs =
+        parse_sacct(sacct_text("1|1|u|a|x|p|c|COMPLETED|n1|1700000000|1700000001|1|cpu=1|" + none + "||0:0\n"));
     ASSERT_EQ(jobs.size(), 1u);
     EXPECT_EQ(jobs[0].consumed_j, std::nullopt) << none;
   }
@@ -79,8 +81,10 @@ TEST(SlurmJob, ValuesThatSlurmDoesNotHaveAreUnset) {
 
 TEST(SlurmJob, ScontrolTellsOfLivingJobs) {
   const auto jobs = parse_scontrol_jobs(
-      "JobId=2 ArrayJobId=1 ArrayTaskId=5 JobName=wrap UserId=games(5) GroupId=games(60) Account=(null) JobState=RUNNING "
-      "Restarts=1 ExitCode=0:0 RunTime=00:00:01 StartTime=2026-11-30T22:20:53 EndTime=2027-11-30T22:20:53 Partition=main "
+      "JobId=2 ArrayJobId=1 ArrayTaskId=5 JobName=wrap UserId=games(5) GroupId=games(60) Account=(null) "
+      "JobState=RUNNING "
+      "Restarts=1 ExitCode=0:0 RunTime=00:00:01 StartTime=2026-11-30T22:20:53 EndTime=2027-11-30T22:20:53 "
+      "Partition=main "
       "ReqNodeList=(null) NodeList=n[1-2] NumNodes=2 TRES=cpu=4,mem=8G,node=2\n\n");
   ASSERT_EQ(jobs.size(), 1u);
   EXPECT_EQ(jobs[0].shown, "1_5");
@@ -110,7 +114,8 @@ TEST(DaemonJobRecord, IsReadAsAPartOfTheJob) {
   ASSERT_EQ(record->warnings.size(), 1u);
   EXPECT_EQ(record->warnings[0].code, "node-shared");
   EXPECT_FALSE(parse_daemon_record("{}", "n1.json"));
-  EXPECT_FALSE(parse_daemon_record(R"({"schema":"ergometer.job-part/1","node":"n1","begin_unix_ns":9,"end_unix_ns":3})", "n1.json"));
+  EXPECT_FALSE(parse_daemon_record(R"({"schema":"ergometer.job-part/1","node":"n1","begin_unix_ns":9,"end_unix_ns":3})",
+                                   "n1.json"));
 }
 
 }  // namespace

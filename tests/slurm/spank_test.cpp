@@ -33,13 +33,15 @@ TEST(SpankOptions, WhatIsWrongIsNamedWithTheNearest) {
   ASSERT_FALSE(unknown);
   EXPECT_THAT(unknown.error().message, testing::HasSubstr("intervall"));
   EXPECT_THAT(unknown.error().hint, testing::HasSubstr("interval"));
-  for (const auto* text : {"interval=5", "interval=0s", "interval=2h", "interval", "dir=", "dir=here", "off=1", "on,", "sensors="})
+  for (const auto* text :
+       {"interval=5", "interval=0s", "interval=2h", "interval", "dir=", "dir=here", "off=1", "on,", "sensors="})
     EXPECT_FALSE(read_step_options(text, options)) << text;
 }
 
 TEST(SpankOptions, OfTheSite) {
   SiteOptions options;
-  ASSERT_TRUE(read_site_options({"default=on", "dir=/data/%u/%j/%s", "host_root=/roots/%n", "jobs=off", "exclusive=on"}, options));
+  ASSERT_TRUE(read_site_options({"default=on", "dir=/data/%u/%j/%s", "host_root=/roots/%n", "jobs=off", "exclusive=on"},
+                                options));
   EXPECT_TRUE(options.by_default);
   EXPECT_FALSE(options.tell_daemon);
   EXPECT_TRUE(options.exclusive);
@@ -93,7 +95,8 @@ class FakeDaemon {
 
 TEST(DaemonNote, AJobsBeginAndEnd) {
   EXPECT_EQ(begin_line({"12", 1000, "ada", false}), "{\"job_begin\":{\"job\":\"12\",\"uid\":1000,\"user\":\"ada\"}}\n");
-  EXPECT_EQ(begin_line({"12", 1000, "a\"b\n", true}), "{\"job_begin\":{\"job\":\"12\",\"uid\":1000,\"user\":\"a\\\"b\",\"exclusive\":true}}\n");
+  EXPECT_EQ(begin_line({"12", 1000, "a\"b\n", true}),
+            "{\"job_begin\":{\"job\":\"12\",\"uid\":1000,\"user\":\"a\\\"b\",\"exclusive\":true}}\n");
   test::TempDir dir;
   const auto socket = (dir.path() / "s").string();
   FakeDaemon daemon(socket, "{\"schema\":\"ergometer.daemon/1\"}\n", "{\"ok\":true}\n");
