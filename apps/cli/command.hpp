@@ -37,6 +37,7 @@ int report_error(const Error& error, int code = kUsage);
 
 // One a file of the same name. Each adds its subcommand to `app`; its callback sets context.exit_code.
 void add_run(CLI::App& app, Context& context);
+void add_step(CLI::App& app, Context& context);
 void add_show(CLI::App& app, Context& context);
 void add_list(CLI::App& app, Context& context);
 void add_export(CLI::App& app, Context& context);

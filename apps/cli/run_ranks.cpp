@@ -67,8 +67,19 @@ std::optional<Seat> take_rank_seat(const RankPlace& place, const FolderWish& wis
   return take_seat(place.local_folders, request);
 }
 
+Seat take_step_seat(const RankPlace& place, int root_pid) {
+  SeatRequest request;
+  request.launch = place.launch.key;
+  request.machine = place.machine;
+  request.self = this_member(std::nullopt, place.here.node, {});
+  request.self.pid = root_pid;
+  request.step = true;
+  return take_seat(place.local_folders, request);
+}
+
 NodePart::NodePart(RankPlace place, std::optional<Leader> leader, const Environment& environment)
     : place_(std::move(place)), leader_(std::move(leader)) {
+  told_devices_ = leader_ && leader_->leads_step();  // whoever began the step said which of its GPUs count
   self_ = leader_ ? leader_->registration().self() : this_member(place_.launch.rank, place_.here.node, environment);
 }
 
@@ -160,7 +171,7 @@ void NodePart::started(Session& session) {
     session.note_clock({reference_, ClockLink::Method::same, {}});
     offer_clock();
   } else {
-    watch_ = std::make_unique<ClockWatch>(ClockWatch::Place{record_.run, reference_, place_.machine.clock()}, clock_,
+    watch_ = std::make_unique<ClockWatch>(ClockWatch::Where{record_.run, reference_, place_.machine.clock()}, clock_,
                                           [&session](const ClockLink& link) { session.note_clock(link); });
   }
   if (!leader_)
@@ -227,8 +238,13 @@ void NodePart::wait_for_others(Signals& signals, Nanos period, const std::functi
   look();
 }
 
-void NodePart::finish() {
-  auto together = ranks_together(members(), node_);
+void NodePart::finish(const std::vector<Member>& tasks) {
+  auto all = members();
+  // What tasks tell themselves is more exact than what others tell of them.
+  for (const auto& task : tasks)
+    if (std::ranges::none_of(all, [&](const Member& m) { return m.rank == task.rank; })) all.push_back(task);
+  auto together = ranks_together(all, node_);
+  if (leader_ && leader_->leads_step()) std::erase_if(together.ranks, [](const RankEnd& r) { return r.rank < 0; });
   session_->note_ranks(std::move(together.ranks), std::move(together.aliases));
   session_->command_ended(together.exit_code, together.signal, together.begin, together.end);
   if (watch_) {

@@ -42,11 +42,16 @@ struct FolderWish {
 [[nodiscard]] std::optional<Seat> take_rank_seat(const RankPlace& place, const FolderWish& wish,
                                                  const Environment& environment);
 
+// That of the process that measures a whole step; its tasks are below `root_pid`.
+[[nodiscard]] Seat take_step_seat(const RankPlace& place, int root_pid);
+
 // One node's part of a run, on the side of the process that measures it. Used by one thread.
 class NodePart {
  public:
   // `leader` is unset where node-local storage cannot be used: then nobody else on this node is known of.
   NodePart(RankPlace place, std::optional<Leader> leader, const Environment& environment);
+  NodePart(const NodePart&) = delete;
+  NodePart& operator=(const NodePart&) = delete;
   ~NodePart();
 
   // Waits a moment for the other ranks that belong here, since their GPUs count as well, then begins or joins the run and
@@ -62,7 +67,7 @@ class NodePart {
   // Everything is ready: the other ranks' commands may begin.
   void open();
   void refuse(const Error& why);
-  // Of this process's own command; `ended` without exit code where it has none (a step).
+  // Of this process's own command, or of the whole step where it has none.
   void command_begins();
   void command_ended(std::optional<int> exit_code, std::optional<int> signal, MonoTime at);
   // Takes up those who have registered or ended since the last look.
@@ -71,8 +76,8 @@ class NodePart {
   [[nodiscard]] bool is_over();
   // Waits for the other ranks, and a moment for those that have not come yet; after a terminating signal for 5 s more.
   void wait_for_others(Signals& signals, Nanos period, const std::function<void()>& tick);
-  // Tells the session how all ranks ended, and how the clocks lie.
-  void finish();
+  // Tells the session how all ranks ended, and how the clocks lie. `tasks`: of ranks that did not register themselves.
+  void finish(const std::vector<Member>& tasks = {});
   // The nodes that have no complete part yet, as far as they are known by name; waits up to `patience` for them.
   [[nodiscard]] std::vector<std::string> unfinished_nodes(Nanos patience) const;
 

@@ -25,7 +25,7 @@ constexpr Nanos kUndisciplined = 16s;
 }  // namespace
 
 struct ClockWatch::State {
-  Place place;
+  Where place;
   std::shared_ptr<Clock> clock;
   std::function<void(const ClockLink&)> take;
   StopSignal stopping;
@@ -107,7 +107,7 @@ ClockWatch::Outcome ClockWatch::State::by_wall_clocks() const {
   return out;
 }
 
-ClockWatch::ClockWatch(Place place, std::shared_ptr<Clock> clock, std::function<void(const ClockLink&)> take)
+ClockWatch::ClockWatch(Where place, std::shared_ptr<Clock> clock, std::function<void(const ClockLink&)> take)
     : state_(std::make_unique<State>()) {
   state_->link.reference = place.reference;
   state_->link.method = ClockLink::Method::wall;

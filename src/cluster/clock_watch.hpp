@@ -15,14 +15,14 @@ namespace ergometer {
 
 class ClockWatch {
  public:
-  struct Place {
+  struct Where {
     std::filesystem::path run;  // holds clock.json and nodes/REFERENCE/part.json, both the reference's
     std::string reference;      // its folder below nodes/
     std::string machine_clock;  // Machine::clock() of this node
   };
 
   // Starts the thread, with every signal blocked in it. `take` is called on it with all that is known so far.
-  ClockWatch(Place place, std::shared_ptr<Clock> clock, std::function<void(const ClockLink&)> take);
+  ClockWatch(Where place, std::shared_ptr<Clock> clock, std::function<void(const ClockLink&)> take);
   ~ClockWatch();
   ClockWatch(const ClockWatch&) = delete;
   ClockWatch& operator=(const ClockWatch&) = delete;

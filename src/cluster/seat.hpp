@@ -57,6 +57,7 @@ class Leader {
   // Lets nobody in any more, if no other member lives; else returns false and everything goes on.
   [[nodiscard]] bool close();
   [[nodiscard]] Registration& registration() { return registration_; }
+  [[nodiscard]] bool leads_step() const { return step_; }
 
  private:
   friend class SeatTaker;

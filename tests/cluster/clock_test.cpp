@@ -175,7 +175,7 @@ void write_address(const TempDir& run, const ClockServer& server) {
   run.write("clock.json", clock_address_to_json(server.address()));
 }
 
-ClockWatch::Place place_in(const TempDir& run, const char* machine) { return {run.path(), "n1", machine}; }
+ClockWatch::Where place_in(const TempDir& run, const char* machine) { return {run.path(), "n1", machine}; }
 
 TEST(ClockWatch, TheSameClockNeedsNoExchange) {
   TempDir run;
