@@ -144,6 +144,7 @@ class Plugin(SlurmTest):
         self.assertTrue(wait_until(lambda: self.summary(self.run_of(job, "batch"))["run"]["valid"]))
 
     def test_the_daemon_hears_of_jobs(self):
+        self.assertTrue(wait_until(self.cluster.is_up))  # the end of another test's job is no news here
         server = socket.socket(socket.AF_UNIX)
         self.addCleanup(server.close)
         server.bind(f"{self.folder}/daemon.sock")

@@ -8,6 +8,7 @@ accounting slurmdbd and mariadb-server.
 
 import os
 import pwd
+import random
 import shutil
 import socket
 import subprocess
@@ -44,12 +45,17 @@ def as_user(name, *words):
 
 
 def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
+    """Below the ports that Linux gives to outgoing connections, which would take one before its server does."""
+    ports = []
+    while len(ports) < count:
+        port = random.randrange(20000, 32000)
+        with socket.socket() as one:
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in ports:
+            ports.append(port)
     return ports
 
 
@@ -198,8 +204,17 @@ class SlurmCluster:
         end = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > end:
-                raise TimeoutError(f"{what} did not start: see {self.folder}")
+                raise TimeoutError(f"{what} did not start in {seconds} s:\n{self.last_words()}")
             time.sleep(0.2)
+
+    def last_words(self):
+        """The ends of the logs: the folder may be gone before anybody looks."""
+        out = self.run("sinfo", "--Node", "--long").stdout
+        for name in sorted(os.listdir(self.folder)):
+            if name.endswith(".log"):
+                with open(self.path(name), errors="replace") as file:
+                    out += f"--- {name}\n{file.read()[-1000:]}"
+        return out
 
     def wait_until_empty(self, seconds=180):
         """Until no job waits or runs."""

@@ -79,7 +79,7 @@ class SlurmTest(unittest.TestCase):
         cls.roots = Roots(f"{cls.folder}/roots")
         cls.addClassCleanup(cls.roots.end)
         cls.set_program(f'exec {TOOL} "$@"')
-        line = f"required {PLUGIN} program={cls.folder}/program host_root={cls.folder}/roots/%n daemon={cls.folder}/daemon.sock {cls.site}\n"
+        line = f"optional {PLUGIN} program={cls.folder}/program host_root={cls.folder}/roots/%n daemon={cls.folder}/daemon.sock {cls.site}\n"
         cls.cluster = cls.enterClassContext(slurm_cluster.SlurmCluster(f"{cls.folder}/slurm", ("cpu",) * 3, cpus=2, plugstack=line, **cls.options))
         cls.user = slurm_cluster.USER
         cls.home = cls.cluster.home(cls.user)
