@@ -148,6 +148,8 @@ std::optional<double> job_memory_bytes(std::string_view text) {
     const auto tres = parse_tres(word_after(text, key));
     if (const auto memory = tres.find("mem"); memory != tres.end()) return memory->second;
   }
+  // sacct's bare list; what else scontrol says of memory is what was asked for.
+  if (text.find("TRES=") != std::string_view::npos || trim(text).find(' ') != std::string_view::npos) return std::nullopt;
   const auto tres = parse_tres(trim(text));
   const auto memory = tres.find("mem");
   return memory != tres.end() && memory->second > 0 ? std::optional(memory->second) : std::nullopt;

@@ -1,14 +1,17 @@
 """`ergometer job` on runs written by hand, records of the daemon, and a sacct and scontrol that say what a test wants: what is
 known is shown, whoever knows it, and nothing is counted twice."""
 
+import pwd
+
 from harness import *
 from job_world import *
 
 COLUMNS = "JobIDRaw|JobID|User|Account|JobName|Partition|Cluster|State|NodeList|Start|End|ElapsedRaw|AllocTRES|ConsumedEnergyRaw|NTasks|ExitCode"
+ME = pwd.getpwuid(os.geteuid()).pw_name
 T = 1_700_000_000
 
 
-def job_line(number, nodes="n1", begin=T, end=T + 100, energy="", state="COMPLETED", user="ada", shown=None, tres="cpu=4,mem=7500M,node=1"):
+def job_line(number, nodes="n1", begin=T, end=T + 100, energy="", state="COMPLETED", user=ME, shown=None, tres="cpu=4,mem=7500M,node=1"):
     return (f"{number}|{shown or number}|{user}|physics|train|main|test|{state}|{nodes}|{begin}|{end or 'Unknown'}|{(end or T + 100) - begin}|"
             f"{tres}|{energy}||0:0")
 
@@ -187,7 +190,7 @@ class Job(CliTest):
         self.write("records/1/n1.json", "no json")
         report = self.report("1")
         self.assertAlmostEqual(report["energy_j"], 10_000, delta=1)
-        self.assertEqual(sorted(self.codes(report)), ["record-unreadable", "run-unreadable", "run-unreadable"])
+        self.assertEqual(sorted(code for code in self.codes(report) if code.endswith("-unreadable")), ["record-unreadable", "run-unreadable", "run-unreadable"])
 
     def test_a_run_given_by_hand(self):
         self.slurm(job_line(1))
