@@ -17,12 +17,14 @@ LAYERS = {
     "src/analysis": ["src/model", "src/base"],
     "src/report": ["src/model", "src/base"],
     "src/measure": ["src/device", "src/store", "src/model", "src/base"],
+    "src/cluster": ["src/device", "src/store", "src/analysis", "src/model", "src/base"],
     "src/study": ["src/measure", "src/device", "src/store", "src/analysis", "src/model", "src/base"],
     "apps/library": ["src/measure", "src/device", "src/store", "src/analysis", "src/report", "src/model", "src/base",
                      "include/ergometer"],
-    "apps/cli": ["src/study", "src/measure", "src/device", "src/store", "src/analysis", "src/report", "src/region", "src/model",
+    "apps/cli": ["src/study", "src/cluster", "src/measure", "src/device", "src/store", "src/analysis", "src/report", "src/region", "src/model",
                  "src/base", "include/ergometer"],
     "apps/daemon": ["src/device", "src/analysis", "src/model", "src/base"],
+    "apps/slurm": ["src/base"],
     "workloads": ["include/ergometer"],
     "workloads/core": [],
     "workloads/load_lstm": ["workloads/core"],
@@ -42,7 +44,7 @@ STANDARD_ONLY = {"src/region", "include/ergometer"}
 # Backends see the sensor interface, never each other; the registry alone sees them all.
 DEVICE_COMMON = {"device/host.hpp", "device/sensor.hpp", "device/kernel_file.hpp", "device/cpu_topology.hpp",
                  "device/cgroup.hpp", "device/proc_stat.hpp", "device/drm_card.hpp", "device/number_sensor.hpp",
-                 "device/process_view.hpp", "device/control.hpp", "device/file_control.hpp",
+                 "device/process_view.hpp", "device/process_roots.hpp", "device/control.hpp", "device/file_control.hpp",
                  "device/control_session.hpp", "device/node_meter.hpp", "device/tool.hpp"}
 REGISTRY = "src/device/registry.cpp"
 

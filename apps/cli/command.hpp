@@ -37,6 +37,7 @@ int report_error(const Error& error, int code = kUsage);
 
 // One a file of the same name. Each adds its subcommand to `app`; its callback sets context.exit_code.
 void add_run(CLI::App& app, Context& context);
+void add_step(CLI::App& app, Context& context);
 void add_show(CLI::App& app, Context& context);
 void add_list(CLI::App& app, Context& context);
 void add_export(CLI::App& app, Context& context);
@@ -50,6 +51,7 @@ void add_calibrate(CLI::App& app, Context& context);
 void add_control(CLI::App& app, Context& context);
 void add_check_meter(CLI::App& app, Context& context);
 void add_study(CLI::App& app, Context& context);
+void add_job(CLI::App& app, Context& context);
 void add_bench(CLI::App& app, Context& context);
 
 }  // namespace ergometer::cli

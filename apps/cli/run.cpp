@@ -1,7 +1,9 @@
 // `ergometer run -- COMMAND`: measures a command and its whole process tree, and changes nothing about it.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <malloc.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,18 +25,20 @@
 #include "measure/session.hpp"
 #include "report/json.hpp"
 #include "report/text.hpp"
+#include "run_command.hpp"
 #include "run_epochs.hpp"
 #include "run_folder.hpp"
 #include "run_live.hpp"
-#include "run_output.hpp"
 #include "run_process.hpp"
+#include "run_ranks.hpp"
 
 namespace ergometer::cli {
 namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr Nanos kRedraw = 500ms, kTellPower = 1s;
+constexpr Nanos kRedraw = 500ms, kTellPower = 1s, kRankTick = 200ms;
+constexpr Nanos kOtherNodes = 3s;  // for their parts before the summary is told
 
 struct RunOptions {
   std::string output, name, store = "runs";
@@ -51,26 +55,33 @@ std::vector<std::string> list_of(const std::string& text) {
   return words;
 }
 
+// User and system time of everything that this process has waited for.
+double children_cpu_s() {
+  rusage used{};
+  ::getrusage(RUSAGE_CHILDREN, &used);
+  const auto s = [](const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6; };
+  return s(used.ru_utime) + s(used.ru_stime);
+}
+
 // --- the run
 // ----------------------------------------------------------------------------------------------------------
 
-// What stands between a command that is ready and its summary.
+// What stands between a command that is ready and its summary. `part` is null for a run of this process alone.
 class Run {
  public:
-  Run(const RunOptions& options, std::unique_ptr<Session> session, Command& command, Signals& signals,
-      EpochMarks* epochs, std::vector<Passthrough>& streams)
+  Run(const RunOptions& options, Session& session, RunCommand& command, Signals& signals, NodePart* part)
       : options_(options),
-        session_(std::move(session)),
+        session_(session),
         command_(command),
         signals_(signals),
-        epochs_(epochs),
-        streams_(streams),
+        part_(part),
         live_(!options.quiet && !options.json) {}
 
   // Idle phases and the command; returns the exit code. Afterwards the session has stopped.
   int measure() {
     if (const auto signal = idle(options_.idle_before, true)) {
-      session_->event("session", "note", fmt::format("ended by signal {} before the command began", *signal));
+      session_.event("session", "note", fmt::format("ended by signal {} before the command began", *signal));
+      if (part_) part_->refuse({ErrorCode::unavailable, fmt::format("ended by signal {} before it began", *signal), ""});
       stop();
       return 128 + *signal;
     }
@@ -81,46 +92,38 @@ class Run {
     return code;
   }
 
-  [[nodiscard]] Session& session() { return *session_; }
-
  private:
   std::optional<int> idle(const std::string& length, bool before) {
     const Nanos time = parse_duration(length).value_or(Nanos{0});
     if (time == Nanos{0}) return std::nullopt;
-    before ? session_->idle_before_begins() : session_->idle_after_begins();
-    const auto signal = sleep_or_signal(signals_, time, live_period(), [this] { live_.draw(session_->live()); });
-    before ? session_->idle_before_ends() : session_->idle_after_ends();
+    before ? session_.idle_before_begins() : session_.idle_after_begins();
+    const auto signal = sleep_or_signal(signals_, time, live_period(), [this] { live_.draw(session_.live()); });
+    before ? session_.idle_before_ends() : session_.idle_after_ends();
     return signal;
   }
 
   int run_command() {
-    SystemClock clock;
-    if (epochs_) {
-      if (auto begun = epochs_->begin(session_->run_dir(), command_.pid(), clock.now()); !begun)
-        session_->warn({"output", begun.error().message, begun.error().hint});
-      for (auto& stream : streams_)
-        stream.start([this](std::string_view line, MonoTime t) { epochs_->line(line, t); },
-                     [this](std::string_view bytes) { live_.make_room(bytes); });
-      command_.on_resize = [this] {
-        for (const auto& stream : streams_) stream.resize();
-      };
-    }
-    session_->command_begins();
-    if (auto begun = command_.begin(); !begun) {
-      session_->command_ended(kNotExecutable, std::nullopt);
+    if (part_) part_->open();
+    session_.command_begins();
+    if (part_) part_->command_begins();
+    if (auto begun = command_.begin([this](Warning warning) { session_.warn(std::move(warning)); }, live_); !begun) {
+      ended({kNotExecutable, std::nullopt}, SystemClock().now());
       return report_error(begun.error(), kNotExecutable);
     }
-    const CommandEnd end = command_.wait(signals_, live_period(), [this] { show_live(); });
-    session_->command_ended(end.exit_code, end.signal);
-    const MonoTime ended = clock.now();
-    command_.end_tree(signals_);
-    for (auto& stream : streams_) stream.finish();
-    if (epochs_) epochs_->end(ended);
-    return end.exit_code;
+    const auto end = command_.wait(tick_period(), [this] { tick(); });
+    ended(end.how, end.at);
+    return end.how.exit_code;
+  }
+
+  void ended(const CommandEnd& how, MonoTime at) {
+    if (!part_) return session_.command_ended(how.exit_code, how.signal, std::nullopt, at);
+    part_->command_ended(how.exit_code, how.signal, at);
+    part_->wait_for_others(signals_, live_period(), [this] { show_live(); });
+    part_->finish();
   }
 
   void stop() {
-    if (const auto stopped = session_->stop(); !stopped) report_error(stopped.error());
+    if (const auto stopped = session_.stop(); !stopped) report_error(stopped.error());
   }
 
   [[nodiscard]] Nanos live_period() const {
@@ -128,8 +131,18 @@ class Run {
     return options_.live_fd >= 0 ? kTellPower : Nanos{0};
   }
 
+  [[nodiscard]] Nanos tick_period() const { return part_ ? kRankTick : live_period(); }
+
+  void tick() {
+    if (part_) part_->look();
+    const MonoTime now = SystemClock().now();
+    if (live_period() == Nanos{0} || now < next_live_) return;
+    next_live_ = now + live_period();
+    show_live();
+  }
+
   void show_live() {
-    const auto view = session_->live();
+    const auto view = session_.live();
     live_.draw(view);
     if (options_.live_fd < 0) return;
     std::optional<double> watts;
@@ -142,23 +155,25 @@ class Run {
   }
 
   const RunOptions& options_;
-  std::unique_ptr<Session> session_;
-  Command& command_;
+  Session& session_;
+  RunCommand& command_;
   Signals& signals_;
-  EpochMarks* epochs_;
-  std::vector<Passthrough>& streams_;
+  NodePart* part_;
   LiveLine live_;
+  MonoTime next_live_{};
 };
 
 // Derives the summary from what was recorded, writes it beside it and shows it. Trouble here is told, and changes
 // nothing about the command's exit code.
-void report_run(const fs::path& dir, const RunOptions& options) {
+void report_run(const fs::path& dir, const RunOptions& options, bool is_over) {
   const auto loaded = load_run(dir);
   if (!loaded) {
     report_error(loaded.error());
     return;
   }
-  if (const auto written = write_summary(dir, loaded->summary); !written) report_error(written.error());
+  // A run that goes on elsewhere has no summary to keep.
+  if (is_over)
+    if (const auto written = write_summary(dir, loaded->summary); !written) report_error(written.error());
   if (options.quiet) {
     for (const auto& warning : loaded->summary.warnings)
       report_error(Error{ErrorCode::internal, "warning: " + warning.message, warning.remedy});
@@ -190,19 +205,148 @@ SessionOptions session_options(const RunOptions& options, const Context& context
   session.discover.only = list_of(options.sensors);
   session.discover.cpu_tdp_w = options.cpu_tdp_w;
   session.require = list_of(options.require);
+  if (session.discover.environment.contains("SLURM_JOB_ID"))
+    session.place = place_of(nullptr, this_machine(context.host_root), find_whereabouts(context.host(), session.discover.environment));
   session.late_devices = parse_duration(options.idle_before).value_or(Nanos{0}) == Nanos{0};
   return session;
 }
 
-Result<std::vector<Passthrough>> open_streams(bool wanted) {
-  std::vector<Passthrough> streams;
-  if (!wanted) return streams;
-  for (const int target : {STDOUT_FILENO, STDERR_FILENO}) {
-    auto stream = Passthrough::create(target);
-    if (!stream) return tl::unexpected(stream.error());
-    streams.push_back(std::move(*stream));
+// What is right about the options and the command, so that it can be run.
+struct Prepared {
+  std::filesystem::path file;
+  std::string name;
+  std::unique_ptr<EpochMarks> epochs;
+};
+
+// An ordinary run: this process measures its own command, and the folder is its alone.
+int run_alone(const RunOptions& options, const Context& context, Prepared prepared, Signals& signals) {
+  const auto folder = run_folder(options.output, options.store, prepared.name);
+  if (!folder) return report_error(folder.error(), kCannotMeasure);
+  // The process is made first, while this one has a single thread and little memory to copy.
+  auto command = RunCommand::prepare(prepared.file, context.measured_command, folder->path, std::move(prepared.epochs), signals);
+  if (!command) return report_error(command.error(), kCannotMeasure);
+  // Many small threads: few heaps for all are smaller than one for each; with a single one they wait for each other.
+  ::mallopt(M_ARENA_MAX, 4);
+  auto session = Session::start(context.host(), session_options(options, context, folder->path, prepared.name));
+  if (!session) {
+    if (folder->created) ::rmdir(folder->path.c_str());  // ours and empty
+    const bool usage = session.error().code == ErrorCode::invalid_argument;
+    return report_error(session.error(), usage ? kUsage : kCannotMeasure);
   }
-  return streams;
+  const int code = Run(options, **session, **command, signals, nullptr).measure();
+  report_run(folder->path, options, true);
+  std::fflush(nullptr);
+  // A driver call that never returns would also hang the library's own clean-up.
+  if ((*session)->left_thread_behind()) ::_exit(code);
+  return code;
+}
+
+// The command of a rank whose node another process measures, or nobody.
+int run_along(const Context& context, Prepared prepared, Signals& signals, const fs::path& marker_root,
+              std::optional<Registration>* registration) {
+  auto command = RunCommand::prepare(prepared.file, context.measured_command, marker_root, std::move(prepared.epochs), signals);
+  if (!command) return report_error(command.error(), kCannotMeasure);
+  const auto tell = [&](const std::function<void(Member&)>& change) {
+    if (!registration || !*registration) return;
+    if (const auto told = (*registration)->update(change); !told) report_error(told.error());
+  };
+  LiveLine live(false);
+  tell([](Member& m) { m.begin = SystemClock().now(); });
+  const auto warn = [](const Warning& warning) {
+    report_error(Error{ErrorCode::io, "warning: " + warning.message, warning.remedy});
+  };
+  const auto begun = (*command)->begin(warn, live);
+  RunCommand::Ended end{{kNotExecutable, std::nullopt}, SystemClock().now()};
+  if (begun)
+    end = (*command)->wait(Nanos{0}, [] {});
+  else
+    report_error(begun.error());
+  tell([&](Member& m) {
+    m.end = end.at;
+    m.exit_code = end.how.exit_code;
+    m.signal = end.how.signal;
+    m.cpu_s = children_cpu_s();
+  });
+  return end.how.exit_code;
+}
+
+int follow(const Context& context, Prepared prepared, Signals& signals, Follower& follower) {
+  int signal = 0;
+  const auto opening = follower.wait([&] {
+    while (const auto info = signals.next())
+      if (is_terminating(static_cast<int>(info->ssi_signo))) signal = static_cast<int>(info->ssi_signo);
+    return signal != 0;
+  });
+  if (signal != 0) return 128 + signal;
+  const auto leader = follower.leader_name();
+  if (const auto* refused = std::get_if<Follower::Refused>(&opening))
+    return report_error({refused->why.code, fmt::format("{}, which measures this node, could not begin: {}", leader,
+                                                        refused->why.message),
+                         refused->why.hint},
+                        kCannotMeasure);
+  const auto* opened = std::get_if<Follower::Opened>(&opening);
+  if (!opened) {
+    report_error({ErrorCode::lost, fmt::format("warning: {}, which was to measure this node, is gone: the command runs "
+                                               "without being measured", leader), ""});
+    return run_along(context, std::move(prepared), signals, {}, nullptr);
+  }
+  if (!follower.registration())
+    report_error({ErrorCode::io, fmt::format("warning: node-local storage takes no more: {}, which measures this node, does "
+                                             "not know of this rank", leader),
+                  "free space there, or name another folder with ERGOMETER_LOCAL_DIR"});
+  const int code = run_along(context, std::move(prepared), signals, opened->place.node, &follower.registration());
+  if (!follower.leader_lives())
+    report_error({ErrorCode::lost, fmt::format("warning: {}, which measured this node, ended early: the record is cut", leader), ""});
+  return code;
+}
+
+// One rank measures its node's part of a run that others write as well.
+int lead(const RunOptions& options, const Context& context, Prepared prepared, Signals& signals, NodePart& part) {
+  const Host host = context.host();
+  auto settings = session_options(options, context, {}, prepared.name);
+  const FolderWish wish{options.output, options.store, prepared.name};
+  const auto refuse = [&](const Error& why) {
+    part.refuse(why);
+    return report_error(why, why.code == ErrorCode::invalid_argument ? kUsage : kCannotMeasure);
+  };
+  if (auto joined = part.join(wish, settings, host.clock); !joined) return refuse(joined.error());
+  auto command = RunCommand::prepare(prepared.file, context.measured_command, part.record().node,
+                                     std::move(prepared.epochs), signals);
+  if (!command) return refuse(command.error());
+  ::mallopt(M_ARENA_MAX, 4);
+  auto session = Session::start(host, std::move(settings));
+  if (!session) return refuse(session.error());
+  part.started(**session);
+  const int code = Run(options, **session, **command, signals, &part).measure();
+  if (part.is_reference()) {
+    const auto unfinished = part.unfinished_nodes(kOtherNodes);
+    report_run(part.record().run, options, unfinished.empty());
+    if (!unfinished.empty() && !options.quiet)
+      fmt::print(stderr, "still measuring, or never came: {}; later: ergometer show {}\n", fmt::join(unfinished, ", "),
+                 part.record().run.string());
+  }
+  std::fflush(nullptr);
+  if ((*session)->left_thread_behind()) ::_exit(code);
+  return code;
+}
+
+// As one of the ranks of a launch; unset if this is none.
+std::optional<int> run_as_rank(const RunOptions& options, const Context& context, Prepared& prepared, Signals& signals) {
+  const auto environment = current_environment();
+  if (is_nameless_launch(environment))
+    report_error({ErrorCode::unsupported, "warning: this launcher gives its ranks no common name: each measures the whole node",
+                  "give all ranks of a launch the same new ERGOMETER_LAUNCH"});
+  const auto place = find_rank(context, environment);
+  if (!place) return std::nullopt;
+  auto seat = take_rank_seat(*place, {options.output, options.store, prepared.name}, environment);
+  if (!seat) return std::nullopt;
+  if (auto* follower = std::get_if<Follower>(&*seat)) return follow(context, std::move(prepared), signals, *follower);
+  std::optional<Leader> leader;
+  if (auto* leads = std::get_if<Leader>(&*seat)) leader = std::move(*leads);
+  if (const auto* alone = std::get_if<Alone>(&*seat))
+    report_error({alone->why.code, "warning: " + alone->why.message, alone->why.hint});
+  NodePart part(*place, std::move(leader), environment);
+  return lead(options, context, std::move(prepared), signals, part);
 }
 
 // All that must be right before anything is measured, then the run itself.
@@ -211,43 +355,20 @@ int run(const RunOptions& options, const Context& context) {
   if (argv.empty())
     return report_error(Error{ErrorCode::invalid_argument, "no command to measure",
                               "give it after two dashes: ergometer run [OPTIONS] -- COMMAND ..."});
-  std::unique_ptr<EpochMarks> epochs;
+  Prepared prepared;
   if (!options.epoch_regex.empty()) {
     auto created = EpochMarks::create(options.epoch_regex, options.epoch_at == "end" ? EpochAt::end : EpochAt::start);
     if (!created) return report_error(created.error());
-    epochs = std::move(*created);
+    prepared.epochs = std::move(*created);
   }
   if (options.live_fd >= 0) ::fcntl(options.live_fd, F_SETFD, FD_CLOEXEC);  // not for the command
   const auto file = find_command(argv.front());
   if (!file) return report_error(file.error(), file.error().code == ErrorCode::not_found ? kNotFound : kNotExecutable);
-  const std::string name = options.name.empty() ? fs::path(argv.front()).filename().string() : options.name;
-  const auto folder = run_folder(options.output, options.store, name);
-  if (!folder) return report_error(folder.error(), kCannotMeasure);
-
-  // The process is made first, while this one has a single thread and little memory to copy.
+  prepared.file = *file;
+  prepared.name = options.name.empty() ? fs::path(argv.front()).filename().string() : options.name;
   Signals signals;
-  auto streams = open_streams(epochs != nullptr);
-  if (!streams) return report_error(streams.error(), kCannotMeasure);
-  Command::Streams ends;
-  if (epochs) ends = {(*streams)[0].command_end(), (*streams)[1].command_end()};
-  auto command = Command::prepare(*file, argv, {{"ERGOMETER_RUN", folder->path.string()}}, signals, ends);
-  if (!command) return report_error(command.error(), kCannotMeasure);
-
-  // Many small threads: few heaps for all are smaller than one for each; with a single one they wait for each other.
-  ::mallopt(M_ARENA_MAX, 4);
-  auto session = Session::start(context.host(), session_options(options, context, folder->path, name));
-  if (!session) {
-    if (folder->created) ::rmdir(folder->path.c_str());  // ours and empty
-    const bool usage = session.error().code == ErrorCode::invalid_argument;
-    return report_error(session.error(), usage ? kUsage : kCannotMeasure);
-  }
-  Run measured(options, std::move(*session), *command, signals, epochs.get(), *streams);
-  const int code = measured.measure();
-  report_run(folder->path, options);
-  std::fflush(nullptr);
-  // A driver call that never returns would also hang the library's own clean-up.
-  if (measured.session().left_thread_behind()) ::_exit(code);
-  return code;
+  if (const auto code = run_as_rank(options, context, prepared, signals)) return *code;
+  return run_alone(options, context, std::move(prepared), signals);
 }
 
 std::string check_duration(const std::string& text) {

@@ -31,10 +31,6 @@ constexpr std::array kTerminating{SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 constexpr std::array kInforming{SIGUSR1, SIGUSR2, SIGWINCH};
 constexpr Nanos kGrace = 5s;
 
-bool is_terminating(int signal) {
-  return std::find(kTerminating.begin(), kTerminating.end(), signal) != kTerminating.end();
-}
-
 Nanos now() { return Nanos(to_ns(SystemClock().now())); }
 
 // Waits for a signal, at most until `deadline`.
@@ -135,6 +131,10 @@ struct Image {
 }
 
 }  // namespace
+
+bool is_terminating(int signal) {
+  return std::find(kTerminating.begin(), kTerminating.end(), signal) != kTerminating.end();
+}
 
 Result<fs::path> find_command(const std::string& name) {
   const auto usable = [](const fs::path& file) {

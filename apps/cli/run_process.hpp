@@ -45,6 +45,9 @@ class Signals {
   struct sigaction inherited_pipe_, inherited_child_;
 };
 
+// One of those that end a program and are passed on to the command's whole tree.
+[[nodiscard]] bool is_terminating(int signal);
+
 struct CommandEnd {
   int exit_code = 0;  // 128 + N after signal N
   std::optional<int> signal;

@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Known to this program or its libraries, though no option.
-const std::set<std::string, std::less<>> kOtherVariables{"ERGOMETER_RUN"};
+const std::set<std::string, std::less<>> kOtherVariables{"ERGOMETER_RUN", "ERGOMETER_LAUNCH", "ERGOMETER_LOCAL_DIR"};
 
 bool is_setting(const CLI::Option& option) {
   const auto& names = option.get_lnames();

@@ -49,10 +49,13 @@ void run_tasks(const RunReader& reader, Summariser& summariser, const RunVisitor
 
 }  // namespace
 
-Result<LoadedRun> load_run(const std::filesystem::path& dir, const RunVisitor& visitor) {
+Result<LoadedRun> load_run(const std::filesystem::path& dir, const RunVisitor& visitor,
+                           const std::optional<Interval>& only) {
   auto reader = RunReader::open(dir);
   if (!reader) return tl::unexpected(reader.error());
-  Summariser summariser(reader->manifest());
+  Manifest manifest = reader->manifest();
+  if (only) manifest.begin = only->begin, manifest.end = only->end;
+  Summariser summariser(manifest);
   std::vector<Warning> damage;
   std::vector<Task> tasks;
   for (const auto& node : reader->nodes()) {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,9 @@ struct RunVisitor {
 };
 
 // Traces are read and analysed by up to `hardware_concurrency` threads, one sensor at a time each.
-[[nodiscard]] Result<LoadedRun> load_run(const std::filesystem::path& dir, const RunVisitor& visitor = {});
+// With `only` the run is taken as if its command had begun and ended there.
+[[nodiscard]] Result<LoadedRun> load_run(const std::filesystem::path& dir, const RunVisitor& visitor = {},
+                                         const std::optional<Interval>& only = {});
 
 // Writes DIR/summary.json, atomically.
 [[nodiscard]] Result<void> write_summary(const std::filesystem::path& dir, const Summary& summary);

@@ -1,5 +1,7 @@
 #include "base/clock.hpp"
 
+#include <sys/timex.h>
+
 #include <ctime>
 
 namespace ergometer {
@@ -81,6 +83,13 @@ void SteppedClock::leave() {
   std::lock_guard lock(mutex_);
   --participants_;
   advance_if_all_sleep();
+}
+
+std::optional<Nanos> SystemClock::wall_error() {
+  timex state{};  // modes = 0: nothing is changed, so nobody needs a right
+  const int answer = ::adjtimex(&state);
+  if (answer < 0 || answer == TIME_ERROR || (state.status & STA_UNSYNC) != 0) return std::nullopt;
+  return std::chrono::microseconds(state.maxerror);
 }
 
 // A sleeper counts as awake from this moment, before it is scheduled, so that time cannot run past it.

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "base/units.hpp"
 
@@ -53,6 +54,9 @@ class Clock {
   virtual bool sleep_until(MonoTime deadline, StopSignal& stop) = 0;
   // Time that the machine has spent suspended since boot; monotonic time does not pass meanwhile.
   virtual Nanos suspended() { return Nanos{0}; }
+  // How far the wall clock may be from UTC, as the kernel believes (adjtimex's maxerror); unset where nothing disciplines
+  // it.
+  virtual std::optional<Nanos> wall_error() { return std::nullopt; }
   // A thread that will sleep on this clock says so while it lives (see Participant); only a SteppedClock cares.
   virtual void join() {}
   virtual void leave() {}
@@ -81,6 +85,7 @@ class SystemClock final : public Clock {
   WallTime wall() override;
   bool sleep_until(MonoTime deadline, StopSignal& stop) override;
   Nanos suspended() override;
+  std::optional<Nanos> wall_error() override;
 };
 
 // Simulated time: it stands still while any participant works and jumps to the earliest deadline once all

@@ -39,11 +39,12 @@ bool shows_host_ids(const HostRoot& root) {
 
 }  // namespace
 
-ProcessView view_processes(const HostRoot& root, int root_pid) {
-  ProcessView view{root, std::nullopt};
+ProcessView view_processes(const HostRoot& root, int root_pid, std::shared_ptr<const ProcessRoots> more_roots) {
+  ProcessView view{root, std::nullopt, std::move(more_roots)};
   if (!shows_host_ids(root)) return view;
   const auto self = status_numbers(root, "self", "NSpid");
   if (self.empty()) return view;
+  view.own_ids_are_host_ids = self.size() == 1;
   if (root_pid <= 0) root_pid = self.back();
   if (self.back() == root_pid) {
     view.tree_root = self.front();
@@ -57,7 +58,7 @@ ProcessView view_processes(const HostRoot& root, int root_pid) {
     if (!parse_uint(entry)) continue;
     const auto ids = status_numbers(root, entry, "NSpid");
     if (ids.size() != self.size() || ids.back() != root_pid) continue;
-    if (view.tree_root) return ProcessView{root, std::nullopt};
+    if (view.tree_root) return ProcessView{root, std::nullopt, nullptr};
     view.tree_root = ids.front();
   }
   return view;
@@ -65,11 +66,14 @@ ProcessView view_processes(const HostRoot& root, int root_pid) {
 
 Owner owner_of(const ProcessView& view, int host_pid) {
   if (!view.tree_root) return Owner::unknown;
+  const bool more_can_be_told = !view.more_roots || view.own_ids_are_host_ids || view.more_roots->all().empty();
+  const Owner other = more_can_be_told ? Owner::foreign : Owner::unknown;
   for (int depth = 0; depth < kMaxDepth; ++depth) {
     if (host_pid == *view.tree_root) return Owner::tree;
+    if (view.more_roots && view.own_ids_are_host_ids && view.more_roots->contains(host_pid)) return Owner::tree;
     const auto parent = status_numbers(view.root, fmt::format("{}", host_pid), "PPid");
-    if (parent.size() != 1) return depth == 0 ? Owner::unknown : Owner::foreign;
-    if (parent[0] <= 1) return Owner::foreign;
+    if (parent.size() != 1) return depth == 0 ? Owner::unknown : other;
+    if (parent[0] <= 1) return other;
     host_pid = parent[0];
   }
   return Owner::unknown;

@@ -9,6 +9,7 @@
 
 #include "base/environment.hpp"
 #include "device/host.hpp"
+#include "device/process_roots.hpp"
 #include "model/node.hpp"
 #include "model/trace.hpp"
 #include "model/warning.hpp"
@@ -70,6 +71,8 @@ struct DiscoverOptions {
   std::map<std::string, std::string> meter_settings;
   bool use_daemon = true;              // ask ergometerd for what is forbidden; false in the daemon itself
   int root_pid = 0;                    // processes below this one are the measured tree; 0: this process
+  std::shared_ptr<const ProcessRoots> more_roots;  // and those below these; null: none
+  std::vector<Environment> other_ranks;  // of ranks on this node beside the measured command: their GPUs are visible too
 };
 
 // Everything a backend adds. A backend never fails as a whole: what is missing becomes an Absence.

@@ -107,7 +107,7 @@ struct Session::State {
   void stop_samplers();
   void stop_threads();
   void note_failure(const Error& error);
-  ClockPair clock_pair() const { return {clock->now(), clock->wall()}; }
+  ClockPair clock_pair() const { return {clock->now(), clock->wall(), clock->wall_error()}; }
   void add_event(const char* kind, std::string detail) {
     writer->add_event(node.name, {clock->now(), "session", kind, std::move(detail)});
   }
@@ -312,6 +312,18 @@ Session::~Session() {
   state_->flush();
 }
 
+Manifest first_manifest(const SessionOptions& options, Clock& clock) {
+  Manifest manifest;
+  manifest.name = options.name;
+  manifest.command = options.command;
+  manifest.directory = options.directory;
+  manifest.environment = recorded_environment(options.discover.environment);
+  manifest.tool_version = ERGOMETER_VERSION;
+  manifest.clocks = {{clock.now(), clock.wall(), clock.wall_error()}};
+  manifest.place = options.place;
+  return manifest;
+}
+
 Result<std::unique_ptr<Session>> Session::start(const Host& host, SessionOptions options) {
   auto state = std::make_unique<State>();
   state->cpu_at_start = cpu_seconds();
@@ -324,27 +336,27 @@ Result<std::unique_ptr<Session>> Session::start(const Host& host, SessionOptions
   if (!late) search->finish(*found);
   if (auto met = check_requirements(options.require, *found); !met) return tl::unexpected(met.error());
   state->found = std::move(*found);
+  if (options.part) state->node.name = options.part->node();
   state->take_node();
 
   Manifest& manifest = state->manifest;
-  manifest.name = std::move(options.name);
-  manifest.command = std::move(options.command);
-  manifest.directory = std::move(options.directory);
-  manifest.environment = recorded_environment(options.discover.environment);
-  manifest.tool_version = ERGOMETER_VERSION;
+  manifest = first_manifest(options, *host.clock);
   manifest.nodes = {state->node.name};
-  manifest.clocks = {state->clock_pair()};
   if (!late) {
     manifest.warnings = state->found.warnings;
     for (auto& warning : absence_warnings(state->found)) manifest.warnings.push_back(std::move(warning));
   }
 
-  auto writer = RunWriter::create(options.run_dir, manifest);
-  if (!writer) return tl::unexpected(writer.error());
-  state->writer = std::move(*writer);
+  if (options.part) {
+    state->writer = std::move(options.part);
+  } else {
+    auto writer = RunWriter::create(options.run_dir, manifest);
+    if (!writer) return tl::unexpected(writer.error());
+    state->writer = std::move(*writer);
+  }
   if (auto made = state->writer->add_node(state->node.name); !made) return tl::unexpected(made.error());
   state->meter = std::make_unique<LiveMeter>();
-  state->markers = std::make_unique<MarkerLog>(state->writer->dir() / "markers");
+  state->markers = std::make_unique<MarkerLog>(state->writer->marker_root() / "markers");
   state->done = std::make_shared<Countdown>(0);
   // From here on threads use the state, so that it must end in order also on an error.
   std::unique_ptr<Session> session(new Session(std::move(state)));
@@ -354,6 +366,7 @@ Result<std::unique_ptr<Session>> Session::start(const Host& host, SessionOptions
 }
 
 const std::filesystem::path& Session::run_dir() const { return state_->writer->dir(); }
+const std::filesystem::path& Session::marker_root() const { return state_->writer->marker_root(); }
 const Node& Session::node() const { return state_->node; }
 
 std::vector<Warning> Session::warnings() const { return state_->manifest_copy().warnings; }
@@ -374,9 +387,11 @@ void Session::command_begins() {
   state_->manifest.begin = state_->clock->now();
 }
 
-void Session::command_ended(std::optional<int> exit_code, std::optional<int> signal) {
+void Session::command_ended(std::optional<int> exit_code, std::optional<int> signal, std::optional<MonoTime> begin,
+                            std::optional<MonoTime> end) {
   std::lock_guard lock(state_->mutex);
-  state_->manifest.end = state_->clock->now();
+  if (begin) state_->manifest.begin = begin;
+  state_->manifest.end = end ? *end : state_->clock->now();
   state_->manifest.exit_code = exit_code;
   state_->manifest.signal = signal;
 }
@@ -399,6 +414,17 @@ void Session::event(std::string source, std::string kind, std::string detail) {
 void Session::warn(Warning warning) {
   std::lock_guard lock(state_->mutex);
   state_->manifest.warnings.push_back(std::move(warning));
+}
+
+void Session::note_ranks(std::vector<RankEnd> ranks, std::vector<std::string> aliases) {
+  std::lock_guard lock(state_->mutex);
+  state_->manifest.ranks = std::move(ranks);
+  if (state_->manifest.place) state_->manifest.place->aliases = std::move(aliases);
+}
+
+void Session::note_clock(ClockLink link) {
+  std::lock_guard lock(state_->mutex);
+  state_->manifest.clock = std::move(link);
 }
 
 bool Session::left_thread_behind() const { return state_->left_thread_behind; }

@@ -10,6 +10,7 @@
 #include "device/registry.hpp"
 #include "device/sensor.hpp"
 #include "model/manifest.hpp"
+#include "store/run_writer.hpp"
 
 namespace ergometer {
 
@@ -23,7 +24,13 @@ struct SessionOptions {
   // Do not wait for drivers that take long to start (NVML: 40 ms and more); their sensors join when they are ready. The
   // driver's sample buffer reaches back, so their power is not lost. Has no effect with `require`.
   bool late_devices = false;
+  // This machine's part of a run that several machines write, as RunWriter::join gave it; run_dir is then its.
+  std::unique_ptr<RunWriter> part;
+  std::optional<Place> place;  // where this is; a part needs it
 };
+
+// What is known of a run before it begins, as its first manifest; for RunWriter::join.
+[[nodiscard]] Manifest first_manifest(const SessionOptions& options, Clock& clock);
 
 // The state shown while a run goes on.
 struct LiveView {
@@ -49,6 +56,8 @@ class Session {
   ~Session();
 
   [[nodiscard]] const std::filesystem::path& run_dir() const;
+  // The folder that holds `markers`, for ERGOMETER_RUN.
+  [[nodiscard]] const std::filesystem::path& marker_root() const;
   // Complete after stop(); before it only without late devices.
   [[nodiscard]] const Node& node() const;
   [[nodiscard]] std::vector<Warning> warnings() const;
@@ -56,11 +65,17 @@ class Session {
   void idle_before_begins();
   void idle_before_ends();
   void command_begins();
-  void command_ended(std::optional<int> exit_code, std::optional<int> signal);
+  // `begin`, `end`: of the first and the last rank, where there are several; unset: command_begins() and now.
+  void command_ended(std::optional<int> exit_code, std::optional<int> signal, std::optional<MonoTime> begin = {},
+                     std::optional<MonoTime> end = {});
   void idle_after_begins();
   void idle_after_ends();
   void event(std::string source, std::string kind, std::string detail);
   void warn(Warning warning);
+  // For the record, written with the manifest's next writing: the ranks on this machine with the names by which they
+  // know it, and how its clock lies against the other machines'. Any thread.
+  void note_ranks(std::vector<RankEnd> ranks, std::vector<std::string> aliases);
+  void note_clock(ClockLink link);
   [[nodiscard]] LiveView live();
   // Takes a last reading of every sensor, stops them (one that hangs is left behind after 3 s and recorded as a gap),
   // writes regions and run.json. Idempotent: later calls return the same manifest and write nothing. An Error means

@@ -1,4 +1,4 @@
-// Manifest: one run's identity, command, times and end; run.json in memory.
+// Manifest: one run's identity, command, times and end; run.json in memory, and part.json of a run over several nodes.
 #pragma once
 
 #include <map>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "model/place.hpp"
 #include "model/warning.hpp"
 
 namespace ergometer {
@@ -15,6 +16,9 @@ namespace ergometer {
 struct ClockPair {
   MonoTime mono;
   WallTime wall;
+  // The wall clock is that far from UTC at most, as the kernel believes (maxerror of adjtimex; it says so only where
+  // something disciplines the clock).
+  std::optional<Nanos> error{};
 };
 
 struct Interval {
@@ -42,9 +46,15 @@ struct Manifest {
   std::optional<MonoTime> end;                      // the command had ended
   std::optional<int> exit_code;                     // as the shell sees it: 128 + N after signal N
   std::optional<int> signal;                        // the signal that ended the command
+  // The nodes' folders; of a run that several machines write: the names that its launcher gave, one of which may be an
+  // alias.
   std::vector<std::string> nodes;
   std::vector<Warning> warnings;
   std::optional<Overhead> overhead;
+  std::optional<Parts> parts;      // in run.json of a run that several machines write; it is written once
+  std::optional<Place> place;      // in part.json
+  std::vector<RankEnd> ranks;      // by rank; in part.json those of its machine
+  std::optional<ClockLink> clock;  // in part.json
 };
 
 }  // namespace ergometer

@@ -9,6 +9,7 @@
 
 #include "base/json_object.hpp"
 #include "model/sensor_json.hpp"
+#include "store/part_json.hpp"
 
 namespace ergometer {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kRunSchema = "ergometer.run/1";
+constexpr const char* kPartSchema = "ergometer.part/1";
 constexpr const char* kNodeSchema = "ergometer.node/1";
 
 Json number(std::optional<double> value) { return value && std::isfinite(*value) ? Json(*value) : Json(nullptr); }
@@ -119,34 +121,87 @@ Warning read_warning(JsonObject& o) {
   return w;
 }
 
-}  // namespace
-
-std::string manifest_to_json(const Manifest& m) {
-  const auto clock = [](const ClockPair& c) { return Json{{"mono_ns", to_ns(c.mono)}, {"wall_ns", to_ns(c.wall)}}; };
+std::string write_manifest(const Manifest& m, const char* schema) {
+  const auto clock = [](const ClockPair& c) {
+    Json pair{{"mono_ns", to_ns(c.mono)}, {"wall_ns", to_ns(c.wall)}};
+    if (c.error) pair["error_ns"] = c.error->count();
+    return pair;
+  };
   const auto warning = [](const Warning& w) {
     return Json{{"code", w.code}, {"message", w.message}, {"remedy", w.remedy}};
   };
   const auto overhead = [](const Overhead& o) {
     return Json{{"cpu_s", number(o.cpu_s)}, {"max_rss_bytes", number(o.max_rss_bytes)}};
   };
-  return dump({{"schema", kRunSchema},
-               {"name", m.name},
-               {"state", m.state},
-               {"tool_version", m.tool_version},
-               {"command", m.command},
-               {"directory", m.directory},
-               {"environment", texts(m.environment)},
-               {"begin_ns", time(m.begin)},
-               {"end_ns", time(m.end)},
-               {"exit_code", integer(m.exit_code)},
-               {"signal", integer(m.signal)},
-               {"idle_before", interval(m.idle_before)},
-               {"idle_after", interval(m.idle_after)},
-               {"clocks", array(m.clocks, clock)},
-               {"nodes", m.nodes},
-               {"overhead", m.overhead ? overhead(*m.overhead) : Json(nullptr)},
-               {"warnings", array(m.warnings, warning)}});
+  Json json{{"schema", schema},
+            {"name", m.name},
+            {"state", m.state},
+            {"tool_version", m.tool_version},
+            {"command", m.command},
+            {"directory", m.directory},
+            {"environment", texts(m.environment)},
+            {"begin_ns", time(m.begin)},
+            {"end_ns", time(m.end)},
+            {"exit_code", integer(m.exit_code)},
+            {"signal", integer(m.signal)},
+            {"idle_before", interval(m.idle_before)},
+            {"idle_after", interval(m.idle_after)},
+            {"clocks", array(m.clocks, clock)},
+            {"nodes", m.nodes},
+            {"overhead", m.overhead ? overhead(*m.overhead) : Json(nullptr)},
+            {"warnings", array(m.warnings, warning)}};
+  add_part_keys(json, m);
+  return dump(json);
 }
+
+Result<Manifest> read_manifest(std::string_view text, const std::string& source, const char* schema) {
+  Manifest m;
+  const auto read = read_json(text, source, schema, [&](JsonObject& o) {
+    m.state.clear();
+    o.read("name", m.name);
+    o.read("state", m.state);
+    o.read("tool_version", m.tool_version);
+    o.read("command", m.command);
+    o.read("directory", m.directory);
+    o.read("environment", m.environment);
+    o.read("begin_ns", m.begin);
+    o.read("end_ns", m.end);
+    o.read("exit_code", m.exit_code);
+    o.read("signal", m.signal);
+    read_interval(o, "idle_before", m.idle_before);
+    read_interval(o, "idle_after", m.idle_after);
+    o.read_objects("clocks", [&](JsonObject& c) {
+      std::optional<MonoTime> mono;
+      std::optional<std::int64_t> wall;
+      c.read("mono_ns", mono);
+      c.read("wall_ns", wall);
+      std::optional<Nanos> error;
+      c.read("error_ns", error);
+      if (mono && wall) m.clocks.push_back({*mono, wall_ns(*wall), error});
+    });
+    o.read("nodes", m.nodes);
+    o.read_object("overhead", [&](JsonObject& c) {
+      std::optional<double> cpu;
+      Overhead overhead;
+      c.read("cpu_s", cpu);
+      c.read("max_rss_bytes", overhead.max_rss_bytes);
+      if (!cpu) return;
+      overhead.cpu_s = *cpu;
+      m.overhead = overhead;
+    });
+    o.read_objects("warnings", [&](JsonObject& w) { m.warnings.push_back(read_warning(w)); });
+    read_part_keys(o, m);
+  });
+  if (!read) return tl::unexpected(read.error());
+  // Written by hand, a run is taken as ended.
+  if (m.state.empty()) m.state = "complete";
+  return m;
+}
+
+}  // namespace
+
+std::string manifest_to_json(const Manifest& m) { return write_manifest(m, kRunSchema); }
+std::string part_to_json(const Manifest& m) { return write_manifest(m, kPartSchema); }
 
 std::string node_to_json(const Node& n) {
   const auto absence = [](const Absence& a) {
@@ -177,44 +232,10 @@ std::string node_to_json(const Node& n) {
 }
 
 Result<Manifest> manifest_from_json(std::string_view text, const std::string& source) {
-  Manifest m;
-  const auto read = read_json(text, source, kRunSchema, [&](JsonObject& o) {
-    m.state.clear();
-    o.read("name", m.name);
-    o.read("state", m.state);
-    o.read("tool_version", m.tool_version);
-    o.read("command", m.command);
-    o.read("directory", m.directory);
-    o.read("environment", m.environment);
-    o.read("begin_ns", m.begin);
-    o.read("end_ns", m.end);
-    o.read("exit_code", m.exit_code);
-    o.read("signal", m.signal);
-    read_interval(o, "idle_before", m.idle_before);
-    read_interval(o, "idle_after", m.idle_after);
-    o.read_objects("clocks", [&](JsonObject& c) {
-      std::optional<MonoTime> mono;
-      std::optional<std::int64_t> wall;
-      c.read("mono_ns", mono);
-      c.read("wall_ns", wall);
-      if (mono && wall) m.clocks.push_back({*mono, wall_ns(*wall)});
-    });
-    o.read("nodes", m.nodes);
-    o.read_object("overhead", [&](JsonObject& c) {
-      std::optional<double> cpu;
-      Overhead overhead;
-      c.read("cpu_s", cpu);
-      c.read("max_rss_bytes", overhead.max_rss_bytes);
-      if (!cpu) return;
-      overhead.cpu_s = *cpu;
-      m.overhead = overhead;
-    });
-    o.read_objects("warnings", [&](JsonObject& w) { m.warnings.push_back(read_warning(w)); });
-  });
-  if (!read) return tl::unexpected(read.error());
-  // Written by hand, a run is taken as ended.
-  if (m.state.empty()) m.state = "complete";
-  return m;
+  return read_manifest(text, source, kRunSchema);
+}
+Result<Manifest> part_from_json(std::string_view text, const std::string& source) {
+  return read_manifest(text, source, kPartSchema);
 }
 
 Result<Node> node_from_json(std::string_view text, const std::string& source) {

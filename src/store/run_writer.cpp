@@ -17,6 +17,7 @@
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "store/marker_log.hpp"
+#include "store/run_join.hpp"
 #include "store/run_json.hpp"
 #include "store/run_tables.hpp"
 #include "store/zstd_frames.hpp"
@@ -61,8 +62,8 @@ struct SampleStream::State {
   std::string name, header;
   bool own_time = false;
   fs::path path;
-  std::mutex mutex;  // guards the five below
-  std::string text;  // rows not yet written
+  std::mutex mutex;   // guards the five below
+  std::string text;   // rows not yet written
   MonoTime oldest{};  // of the first of them, if there is one
   std::size_t limit = kMaxBuffered;
   std::size_t lost_rows = 0;  // dropped since the last event about it
@@ -164,6 +165,9 @@ struct RunWriter::State {
     std::string events;  // lines not yet written
   };
   fs::path dir;
+  fs::path marker_root;
+  std::string own_node;  // of a part
+  Manifest run;          // of a part
   FrameCompressor compressor;
   std::mutex mutex;  // guards the two below; the streams stay where they are
   std::map<std::string, NodeFiles> nodes;
@@ -181,6 +185,9 @@ RunWriter::~RunWriter() {
 }
 
 const fs::path& RunWriter::dir() const { return state_->dir; }
+const fs::path& RunWriter::marker_root() const { return state_->marker_root; }
+const std::string& RunWriter::node() const { return state_->own_node; }
+const Manifest& RunWriter::run() const { return state_->run; }
 
 Result<std::unique_ptr<RunWriter>> RunWriter::create(const fs::path& dir, const Manifest& manifest) {
   std::error_code error;
@@ -196,6 +203,7 @@ Result<std::unique_ptr<RunWriter>> RunWriter::create(const fs::path& dir, const 
                 "choose another name with -o, or remove the old run");
   auto state = std::make_unique<State>();
   state->dir = absolute;
+  state->marker_root = absolute;
   std::unique_ptr<RunWriter> writer(new RunWriter(std::move(state)));
   auto made = make_folder(absolute);
   if (made) made = writer->write_manifest(manifest);
@@ -208,7 +216,31 @@ Result<std::unique_ptr<RunWriter>> RunWriter::create(const fs::path& dir, const 
   return tl::unexpected(made.error());
 }
 
+Result<std::unique_ptr<RunWriter>> RunWriter::join(const fs::path& dir, const Manifest& run, const Manifest& part) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(dir, error);
+  if (error || dir.empty()) return fail(ErrorCode::invalid_argument, "the run directory has no name");
+  auto found = begin_or_find_run(absolute, run);
+  if (!found) return tl::unexpected(found.error());
+  auto node = claim_node(absolute, part);
+  if (!node) return tl::unexpected(node.error());
+  auto state = std::make_unique<State>();
+  state->dir = absolute;
+  state->marker_root = absolute / "nodes" / *node;
+  state->own_node = std::move(*node);
+  state->run = std::move(*found);
+  std::unique_ptr<RunWriter> writer(new RunWriter(std::move(state)));
+  if (auto added = writer->add_node(writer->node()); !added) return tl::unexpected(added.error());
+  return writer;
+}
+
 Result<void> RunWriter::write_manifest(const Manifest& manifest) {
+  if (!state_->own_node.empty()) {
+    Manifest part = manifest;
+    if (!part.place) return fail(ErrorCode::invalid_argument, "the manifest of a part needs its place");
+    part.place->node = state_->own_node;
+    return write_file_atomically(state_->marker_root / "part.json", part_to_json(part));
+  }
   return write_file_atomically(state_->dir / "run.json", manifest_to_json(manifest));
 }
 
@@ -324,14 +356,14 @@ Result<void> RunWriter::write_regions(const std::string& node, MonoTime cut_at) 
       return fail(ErrorCode::not_found, fmt::format("node {} has not been written", node));
     folder = known->second.folder;
   }
-  MarkerLog log(state_->dir / "markers");
+  MarkerLog log(state_->marker_root / "markers");
   log.poll();
   std::string text = kRegionsHeader;
   for (const Region& region : log.regions(cut_at)) append_region_line(text, region);
   if (auto written = write_file_atomically(folder / "regions.csv", text); !written) return written;
   std::error_code error;
   for (const fs::path& file : log.ended()) fs::remove(file, error);
-  fs::remove(state_->dir / "markers", error);  // fails, rightly, while a process still marks
+  fs::remove(state_->marker_root / "markers", error);  // fails, rightly, while a process still marks
   return {};
 }
 

@@ -40,15 +40,29 @@ class RunWriter {
   // read-only disk, the remedy; what was created is removed again.
   [[nodiscard]] static Result<std::unique_ptr<RunWriter>> create(const std::filesystem::path& dir,
                                                                  const Manifest& manifest);
+  // Joins the run at `dir` that several machines of one launch write to shared storage, or begins it if this is the first
+  // (no locks are needed; see run_join.hpp), and claims a node's folder there. `run` is what run.json shall hold, with
+  // `parts`; `part` this machine's part, with `place`, whose `node` is the name wanted. The writer then keeps to its part:
+  // write_manifest writes nodes/NODE/part.json, markers go to nodes/NODE/markers. Errors as for create; exists also for a
+  // run of another launch and for a machine that has a part in the run already.
+  [[nodiscard]] static Result<std::unique_ptr<RunWriter>> join(const std::filesystem::path& dir, const Manifest& run,
+                                                               const Manifest& part);
   // Writes what is still buffered, as far as that is possible.
   ~RunWriter();
   RunWriter(const RunWriter&) = delete;
   RunWriter& operator=(const RunWriter&) = delete;
 
   [[nodiscard]] const std::filesystem::path& dir() const;
+  // The folder that holds `markers`, for ERGOMETER_RUN: dir(), of a part nodes/NODE below it.
+  [[nodiscard]] const std::filesystem::path& marker_root() const;
+  // Of a part: the node's name as claimed (the one wanted, or with digits of the boot id), which its Node must bear, and
+  // what run.json says, written by whichever machine was first. Else "" and an empty manifest.
+  [[nodiscard]] const std::string& node() const;
+  [[nodiscard]] const Manifest& run() const;
   // Creates nodes/NODE, without node.json.
   [[nodiscard]] Result<void> add_node(const std::string& node);
-  // (Re)writes run.json or node.json, atomically. write_node adds the node if need be.
+  // (Re)writes run.json (of a part its part.json, with the claimed name) or node.json, atomically. write_node adds the
+  // node if need be.
   [[nodiscard]] Result<void> write_manifest(const Manifest& manifest);
   [[nodiscard]] Result<void> write_node(const Node& node);
   // Opens nodes/NODE/samples/SENSOR.csv.zst; the node must have been added (not_found). A sensor can be opened once
@@ -61,7 +75,7 @@ class RunWriter {
   // one thread. On an error (disk full) nothing is lost: the rows stay buffered, up to 64 MiB over all streams, and
   // are tried again; beyond that the oldest are dropped and the loss becomes an event as soon as events can be written.
   [[nodiscard]] Result<void> flush(std::optional<MonoTime> before = std::nullopt);
-  // Reads the marker files of RUN/markers, writes the node's regions.csv and removes the marker files whose process
+  // Reads the marker files of marker_root()/markers, writes the node's regions.csv and removes the marker files whose process
   // has ended. `cut_at` ends the regions that are still open. Call once, after the command has ended.
   [[nodiscard]] Result<void> write_regions(const std::string& node, MonoTime cut_at);
 

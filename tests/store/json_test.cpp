@@ -58,6 +58,68 @@ TEST(RunJson, ManifestThereAndBack) {
   EXPECT_EQ(manifest_to_json(*back), manifest_to_json(m));
 }
 
+TEST(RunJson, PartThereAndBack) {
+  Manifest m;
+  m.nodes = {"n1", "n2"};
+  m.clocks = {{mono_ns(1), wall_ns(2), Nanos(1500000)}, {mono_ns(3), wall_ns(4)}};
+  m.parts = Parts{"slurm-7.0", "slurm", 2, 4, "n1"};
+  m.place = Place{"n2-0badcafe", {"n3"}, "host", "0badcafe-1", "4026531834", "/roots/2", "slurm",
+                  "slurm-7.0",   "7",    "0",    "alice",      "docker-1",   "/job_7",   4};
+  m.ranks = {{0, 11, "n1", 0, {}, mono_ns(5), mono_ns(6)}, {3, 12, "n3", {}, 9, mono_ns(7), {}}, {}};
+  m.clock = ClockLink{"n1",
+                      ClockLink::Method::exchange,
+                      {{mono_ns(8), Nanos(-3600000000000), Nanos(20000)}, {mono_ns(9), Nanos(10), Nanos(0)}}};
+  const auto back = part_from_json(part_to_json(m), "FILE");
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->clocks.at(0).error, Nanos(1500000));
+  EXPECT_EQ(back->clocks.at(1).error, std::nullopt);
+  ASSERT_TRUE(back->parts && back->place && back->clock);
+  EXPECT_EQ(back->parts->run_key, "slurm-7.0");
+  EXPECT_EQ(back->parts->nodes, 2);
+  EXPECT_EQ(back->parts->ranks, 4);
+  EXPECT_EQ(back->parts->clock_reference, "n1");
+  EXPECT_TRUE(back->place->same_machine(*m.place));
+  EXPECT_EQ(back->place->aliases, m.place->aliases);
+  EXPECT_EQ(back->place->job_user, "alice");
+  EXPECT_EQ(back->place->world_size, 4);
+  ASSERT_EQ(back->ranks.size(), 3U);
+  EXPECT_EQ(back->ranks[1].node, "n3");
+  EXPECT_EQ(back->ranks[1].exit_code, std::nullopt);
+  EXPECT_EQ(back->ranks[1].signal, 9);
+  EXPECT_EQ(back->ranks[1].begin, mono_ns(7));
+  EXPECT_EQ(back->ranks[2].rank, -1);
+  EXPECT_EQ(back->clock->method, ClockLink::Method::exchange);
+  ASSERT_EQ(back->clock->offsets.size(), 2U);
+  EXPECT_EQ(back->clock->offsets[0].offset, Nanos(-3600000000000));
+  EXPECT_EQ(back->clock->offsets[0].error, Nanos(20000));
+  EXPECT_EQ(part_to_json(*back), part_to_json(m));
+  // Neither file is taken for the other, and a run on one node has none of these keys.
+  EXPECT_FALSE(manifest_from_json(part_to_json(m), "FILE"));
+  EXPECT_FALSE(part_from_json(manifest_to_json(m), "FILE"));
+  const auto alone = nlohmann::json::parse(manifest_to_json(Manifest{}));
+  for (const char* key : {"parts", "place", "ranks", "clock"}) EXPECT_FALSE(alone.contains(key)) << key;
+}
+
+TEST(RunJson, AClockOfAnUnknownMethodIsRefused) {
+  const auto part = part_from_json(R"({"schema":"ergometer.part/1","clock":{"method":"guess"}})", "FILE");
+  ASSERT_FALSE(part);
+  EXPECT_THAT(part.error().message, HasSubstr("FILE: clock.method must be \"same\", \"exchange\" or \"wall\""));
+}
+
+TEST(Place, AMachineIsToldByBootTimeNamespaceAndHostRoot) {
+  Place a;
+  EXPECT_FALSE(a.same_machine(a));  // nothing is known of it
+  a.boot_id = "x";
+  Place b = a;
+  b.node = "other";
+  EXPECT_TRUE(a.same_machine(b));
+  b.host_root = "/r";
+  EXPECT_FALSE(a.same_machine(b));
+  b = a;
+  b.time_namespace = "1";
+  EXPECT_FALSE(a.same_machine(b));
+}
+
 Node full_node() {
   Node n;
   n.name = "node1";

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "core/gpu_choice.hpp"
 #include "core/text.hpp"
 
 namespace ergometer::workload {
@@ -23,15 +24,10 @@ int default_threads(int local_ranks) {
   return std::max(1, usable_processors() / std::max(1, local_ranks));
 }
 
-// A launcher may show each process one GPU only; that one is number 0 then.
 Result<torch::Device> gpu(int local_rank) {
-  const int count = static_cast<int>(torch::cuda::device_count());
-  const int index = count == 1 ? 0 : local_rank;
-  if (index >= count) {
-    return Error{Fault::data, fmt::format("process {} of this machine has no GPU: there are {}", local_rank + 1, count),
-                 "start one process a GPU"};
-  }
-  const torch::Device device(torch::kCUDA, static_cast<torch::DeviceIndex>(index));
+  const auto index = gpu_of(local_rank, static_cast<int>(torch::cuda::device_count()));
+  if (!index) return index.error();
+  const torch::Device device(torch::kCUDA, static_cast<torch::DeviceIndex>(*index));
   c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
   return device;
 }

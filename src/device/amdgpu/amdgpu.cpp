@@ -216,20 +216,24 @@ void mark_visible(const Host& host, const DiscoverOptions& options, std::vector<
   }
   std::vector<std::string> uuids;
   for (const auto* card : runtime) uuids.push_back(card->info.uuid);
-  auto environment = options.environment;
-  // Beside NVIDIA GPUs that variable is theirs.
-  if (nvidia_driver_loaded(host.root)) environment.erase("CUDA_VISIBLE_DEVICES");
-  auto visibility = resolve_visibility(environment, uuids, order_known);
   for (auto& card : cards) card.info.visible = false;
-  for (std::size_t ordinal = 0; ordinal < visibility.order.size(); ++ordinal) {
-    auto& info = runtime[visibility.order[ordinal]]->info;
-    info.visible = true;
-    if (visibility.unknown)
-      info.note = "whether the command can use it is not known";
-    else if (order_known || cards.size() == 1)
-      info.ordinal = static_cast<int>(ordinal);
+  std::vector<Environment> ranks{options.environment};
+  ranks.insert(ranks.end(), options.other_ranks.begin(), options.other_ranks.end());
+  for (auto& environment : ranks) {
+    // Beside NVIDIA GPUs that variable is theirs.
+    if (nvidia_driver_loaded(host.root)) environment.erase("CUDA_VISIBLE_DEVICES");
+    auto visibility = resolve_visibility(environment, uuids, order_known);
+    for (std::size_t ordinal = 0; ordinal < visibility.order.size(); ++ordinal) {
+      auto& info = runtime[visibility.order[ordinal]]->info;
+      const auto number = static_cast<int>(ordinal);
+      const bool certain = !visibility.unknown && (order_known || cards.size() == 1);
+      // A card that has another number in another rank has none on the node.
+      info.ordinal = certain && (!info.visible || info.ordinal == number) ? std::optional(number) : std::nullopt;
+      info.visible = true;
+      if (visibility.unknown) info.note = "whether the command can use it is not known";
+    }
+    if (visibility.unknown) out.warnings.push_back(std::move(*visibility.unknown));
   }
-  if (visibility.unknown) out.warnings.push_back(std::move(*visibility.unknown));
 }
 
 }  // namespace

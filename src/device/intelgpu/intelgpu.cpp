@@ -135,6 +135,11 @@ void discover_intelgpu(const Host& host, const DiscoverOptions& options, Discove
   std::ranges::sort(cards, {}, [](const Card& card) { return card.place.pci_bus_id; });
   const bool tiles = std::ranges::any_of(cards, [](const Card& card) { return card.tiles.size() > 1; });
   auto visibility = resolve_visibility(options.environment, cards.size(), tiles);
+  for (const auto& environment : options.other_ranks) {
+    auto other = resolve_visibility(environment, cards.size(), tiles);
+    for (std::size_t i = 0; i < cards.size(); ++i) visibility.visible[i] = visibility.visible[i] || other.visible[i];
+    if (!visibility.unknown) visibility.unknown = std::move(other.unknown);
+  }
   int index = 0;
   for (std::size_t i = 0; i < cards.size(); ++i) {
     auto& card = cards[i];

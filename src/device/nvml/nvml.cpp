@@ -60,6 +60,26 @@ void mark_slice(GpuInfo& info, const MigInstance& visible) {
   for (auto& slice : info.slices) slice.visible |= slice.uuid == visible.uuid;
 }
 
+// The GPUs of one command's environment, added to those marked already. A GPU that has another number in another rank has
+// none on the node.
+void mark_visible_to(const Host& host, const Environment& environment, const std::vector<VisibleCandidate>& candidates,
+                     const std::vector<MigInstance>& slices, std::vector<GpuParts>& gpus, Discovery& out) {
+  std::optional<CudaDevices> cuda;
+  if (needs_cuda_order(environment, candidates)) cuda = ask_cuda(host, environment);
+  auto visibility = resolve_visibility(environment, candidates, slices, cuda);
+  for (std::size_t ordinal = 0; ordinal < visibility.order.size(); ++ordinal) {
+    const auto& entry = visibility.order[ordinal];
+    GpuInfo& info = gpus[static_cast<std::size_t>(entry.index)].info;
+    const auto number = static_cast<int>(ordinal);
+    const bool agrees = visibility.ordinals_certain && (!info.visible || info.ordinal == number);
+    info.visible = true;
+    info.ordinal = agrees ? std::optional(number) : std::nullopt;
+    for (const auto slice : entry.slices) mark_slice(info, slices[slice]);
+    if (entry.mig_slice) info.note = "the command uses a MIG slice; energy is of the whole GPU, shared with others";
+  }
+  std::move(visibility.warnings.begin(), visibility.warnings.end(), std::back_inserter(out.warnings));
+}
+
 void mark_visible(const Host& host, const DiscoverOptions& options, std::vector<GpuParts>& gpus, Discovery& out) {
   std::vector<VisibleCandidate> candidates;
   std::vector<MigInstance> slices;
@@ -68,18 +88,8 @@ void mark_visible(const Host& host, const DiscoverOptions& options, std::vector<
     slices.insert(slices.end(), gpu.slices.begin(), gpu.slices.end());
     gpu.info.visible = false;
   }
-  std::optional<CudaDevices> cuda;
-  if (needs_cuda_order(options.environment, candidates)) cuda = ask_cuda(host, options.environment);
-  auto visibility = resolve_visibility(options.environment, candidates, slices, cuda);
-  for (std::size_t ordinal = 0; ordinal < visibility.order.size(); ++ordinal) {
-    const auto& entry = visibility.order[ordinal];
-    GpuInfo& info = gpus[static_cast<std::size_t>(entry.index)].info;
-    info.visible = true;
-    if (visibility.ordinals_certain) info.ordinal = static_cast<int>(ordinal);
-    for (const auto slice : entry.slices) mark_slice(info, slices[slice]);
-    if (entry.mig_slice) info.note = "the command uses a MIG slice; energy is of the whole GPU, shared with others";
-  }
-  std::move(visibility.warnings.begin(), visibility.warnings.end(), std::back_inserter(out.warnings));
+  mark_visible_to(host, options.environment, candidates, slices, gpus, out);
+  for (const auto& environment : options.other_ranks) mark_visible_to(host, environment, candidates, slices, gpus, out);
 }
 
 void add_absence(Discovery& out, const Error& error) {
@@ -102,7 +112,7 @@ void discover_nvml(const Host& host, const DiscoverOptions& options, Discovery& 
     return add_absence(out, {ErrorCode::not_found, "the NVIDIA driver lists no GPU",
                              "a container or job needs access to a GPU (--gpus, --gres=gpu:1)"});
 
-  const ProbeOptions probe{options.interval, options.dense, view_processes(host.root, options.root_pid)};
+  const ProbeOptions probe{options.interval, options.dense, view_processes(host.root, options.root_pid, options.more_roots)};
   auto gpus = probe_all(*driver, count, probe, deadline);
   mark_visible(host, options, gpus, out);
   for (auto& gpu : gpus) {

@@ -91,7 +91,8 @@ void describe_node(const Host& host, Node& node) {
 
 void discover_procfs(const Host& host, const DiscoverOptions& options, Discovery& out) {
   describe_node(host, out.node);
-  out.sensors.push_back(procfs::make_tree_sensor(host, options.root_pid > 0 ? options.root_pid : ::getpid()));
+  out.sensors.push_back(procfs::make_tree_sensor(host, options.root_pid > 0 ? options.root_pid : ::getpid(),
+                                                  options.more_roots));
   out.sensors.push_back(procfs::make_system_sensor(host));
   if (auto cpus = procfs::make_cpus_sensor(host))
     out.sensors.push_back(std::move(cpus));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "base/number.hpp"
@@ -28,7 +29,14 @@ using Members = std::map<int, Member>;
 // that stays the same there are none.
 class Membership {
  public:
-  Membership(const HostRoot& root, int root_pid) : root_(root), root_pid_(root_pid) {}
+  Membership(const HostRoot& root, int root_pid) : root_(root), roots_{root_pid} {}
+
+  // What is below `pid` joins at the next look.
+  void add_root(int pid) {
+    roots_.insert(pid);
+    strangers_.clear();
+    last_pid_.reset();
+  }
 
   // Adds the pids of new members to `members`.
   void find_new(Members& members) {
@@ -38,7 +46,7 @@ class Membership {
     std::map<int, ProcessStat> fresh;
     std::vector<int> strangers;
     for (const int pid : process_ids(root_)) {
-      if (pid == root_pid_ || members.contains(pid)) continue;
+      if (roots_.contains(pid) || members.contains(pid)) continue;
       if (std::binary_search(strangers_.begin(), strangers_.end(), pid))
         strangers.push_back(pid);
       else if (const auto stat = read_process_stat(root_, pid))
@@ -48,7 +56,7 @@ class Membership {
     for (bool added = true; added;) {
       added = false;
       for (auto it = fresh.begin(); it != fresh.end();) {
-        const bool member = it->second.ppid == root_pid_ || members.contains(it->second.ppid);
+        const bool member = roots_.contains(it->second.ppid) || members.contains(it->second.ppid);
         if (member) members[it->first].stat = it->second;
         added = added || member;
         it = member ? fresh.erase(it) : std::next(it);
@@ -67,7 +75,7 @@ class Membership {
   }
 
   HostRoot root_;
-  int root_pid_;
+  std::set<int> roots_;
   std::optional<std::uint64_t> last_pid_;
   std::vector<int> strangers_;  // ascending
 };
@@ -76,9 +84,10 @@ class Membership {
 // it, perhaps a moment later; what has not arrived there after one more reading is kept here.
 class CpuSum {
  public:
-  double update(const Members& before, const Members& now, const ProcessStat& root) {
-    double sum = root.children_s, folded = 0, ended = 0;
-    if (root_) folded += root.children_s - root_->children_s;
+  // `waited_s`: of everything that the roots have waited for.
+  double update(const Members& before, const Members& now, double waited_s) {
+    double sum = waited_s, folded = 0, ended = 0;
+    if (waited_s_) folded += waited_s - *waited_s_;
     for (const auto& [pid, member] : now) {
       sum += member.stat.own_s + member.stat.children_s;
       if (const auto old = before.find(pid); old != before.end())
@@ -89,13 +98,13 @@ class CpuSum {
     const double late = std::min(open_, std::max(folded, 0.0));
     kept_ += open_ - late;
     open_ = std::max(ended - std::max(folded - late, 0.0), 0.0);
-    root_ = root;
+    waited_s_ = waited_s;
     total_ = std::max(total_, sum + kept_);
     return total_;
   }
 
  private:
-  std::optional<ProcessStat> root_;
+  std::optional<double> waited_s_;
   double open_ = 0;  // ended since the last reading, not yet seen at a parent
   double kept_ = 0;
   double total_ = 0;
@@ -105,8 +114,9 @@ class CpuSum {
 // no living process above it took it over.
 class IoSum {
  public:
-  // `taken_over` is what the root took over from its children; unset if that cannot be read.
-  void update(const Members& before, const Members& now, int root_pid, std::optional<ProcessIo> taken_over) {
+  // `taken_over` is what `heirs`, the roots alive, and roots before them took over from their children; unset if that
+  // cannot be read.
+  void update(const Members& before, const Members& now, const std::set<int>& heirs, std::optional<ProcessIo> taken_over) {
     ProcessIo sum = taken_over.value_or(ProcessIo{});
     complete_ = true;
     for (const auto& [pid, member] : now) {
@@ -114,7 +124,7 @@ class IoSum {
       complete_ = complete_ && !member.io_unknown;
     }
     for (const auto& [pid, member] : before)
-      if (!now.contains(pid) && member.io && !has_heir(member.stat.ppid, before, now, taken_over ? root_pid : 0))
+      if (!now.contains(pid) && member.io && !has_heir(member.stat.ppid, before, now, taken_over ? heirs : std::set<int>{}))
         add(kept_, *member.io);
     total_.read_bytes = std::max(total_.read_bytes, sum.read_bytes + kept_.read_bytes);
     total_.written_bytes = std::max(total_.written_bytes, sum.written_bytes + kept_.written_bytes);
@@ -127,9 +137,9 @@ class IoSum {
     sum.read_bytes += part.read_bytes;
     sum.written_bytes += part.written_bytes;
   }
-  static bool has_heir(int parent, const Members& before, const Members& now, int root_pid) {
+  static bool has_heir(int parent, const Members& before, const Members& now, const std::set<int>& heirs) {
     for (std::size_t steps = 0; steps <= before.size(); ++steps) {
-      if (now.contains(parent) || parent == root_pid) return true;
+      if (now.contains(parent) || heirs.contains(parent)) return true;
       const auto ended = before.find(parent);
       if (ended == before.end()) return false;
       parent = ended->second.stat.ppid;
@@ -139,6 +149,78 @@ class IoSum {
 
   ProcessIo kept_, total_;
   bool complete_ = true;
+};
+
+// The processes above the tree. The first is our own caller's choice and must be there; the others may end at any time.
+class Roots {
+ public:
+  Roots(const HostRoot& root, int first, std::shared_ptr<const ProcessRoots> more)
+      : root_(root), first_(first), more_(std::move(more)) {}
+
+  // Takes up roots that are new and no members.
+  void find_new(const Members& members, Membership& membership) {
+    if (!more_) return;
+    for (const auto& [pid, told] : more_->all()) {
+      if (pid == first_ || members.contains(pid) || others_.contains(pid)) continue;
+      others_[pid];
+      membership.add_root(pid);
+    }
+  }
+
+  // CPU seconds of everything that the roots waited for. An Error if the first cannot be read.
+  Result<double> waited_s() {
+    const auto first = read_process_stat(root_, first_);
+    if (!first) return tl::unexpected(first.error());
+    double sum = first->children_s;
+    if (others_.empty()) return sum;
+    const auto told = more_->all();
+    for (auto& [pid, other] : others_) {
+      const auto stat = other.ended ? Result<ProcessStat>() : read_process_stat(root_, pid);
+      const auto as_told = told.find(pid);
+      // Its number may be another process's by now.
+      other.ended = other.ended || !stat || (other.start_ticks && *other.start_ticks != stat->start_ticks);
+      if (!other.ended) {
+        other.start_ticks = stat->start_ticks;
+        other.children_s = std::max(other.children_s, stat->children_s);
+      } else if (as_told != told.end() && as_told->second.cpu_s) {
+        other.children_s = std::max(other.children_s, *as_told->second.cpu_s);
+      }
+      sum += other.children_s;
+    }
+    return sum;
+  }
+
+  // Disk bytes that they took over; unset if that cannot be told of one.
+  std::optional<ProcessIo> taken_over() {
+    const auto first = read_children_io(root_, first_);
+    if (!first) return std::nullopt;
+    ProcessIo sum = *first;
+    for (auto& [pid, other] : others_) {
+      if (const auto io = other.ended ? Result<ProcessIo>(other.io) : read_children_io(root_, pid)) other.io = *io;
+      sum.read_bytes += other.io.read_bytes;
+      sum.written_bytes += other.io.written_bytes;
+    }
+    return sum;
+  }
+
+  std::set<int> alive() const {
+    std::set<int> pids{first_};
+    for (const auto& [pid, other] : others_)
+      if (!other.ended) pids.insert(pid);
+    return pids;
+  }
+
+ private:
+  struct Other {
+    std::optional<std::uint64_t> start_ticks;
+    double children_s = 0;
+    ProcessIo io;
+    bool ended = false;
+  };
+  HostRoot root_;
+  int first_;
+  std::shared_ptr<const ProcessRoots> more_;
+  std::map<int, Other> others_;
 };
 
 SensorInfo tree_info(int root_pid) {
@@ -162,22 +244,23 @@ SensorInfo tree_info(int root_pid) {
 
 class TreeSensor final : public Sensor {
  public:
-  TreeSensor(const Host& host, int root_pid)
+  TreeSensor(const Host& host, int root_pid, std::shared_ptr<const ProcessRoots> more)
       : Sensor(tree_info(root_pid)),
         root_(host.root),
         clock_(host.clock),
-        root_pid_(root_pid),
+        roots_(host.root, root_pid, std::move(more)),
         membership_(host.root, root_pid) {}
 
   Result<void> read(Readings& out) override {
-    // The root comes first: a child that ends while the others are read is then missing once, never counted twice.
-    const auto root = read_process_stat(root_, root_pid_);
-    if (!root) return tl::unexpected(root.error());
+    roots_.find_new(members_, membership_);
+    // The roots come first: a child that ends while the others are read is then missing once, never counted twice.
+    const auto waited_s = roots_.waited_s();
+    if (!waited_s) return tl::unexpected(waited_s.error());
     const Members before = members_;
     update_members();
-    const double cpu_s = cpu_.update(before, members_, *root);
-    const auto taken_over = read_children_io(root_, root_pid_);
-    io_.update(before, members_, root_pid_, taken_over ? std::optional(*taken_over) : std::nullopt);
+    const double cpu_s = cpu_.update(before, members_, *waited_s);
+    const auto taken_over = roots_.taken_over();
+    io_.update(before, members_, roots_.alive(), taken_over);
     double rss = 0;
     std::int64_t threads = 0, processes = 0;
     for (const auto& [pid, member] : members_) {
@@ -232,7 +315,7 @@ class TreeSensor final : public Sensor {
 
   HostRoot root_;
   std::shared_ptr<Clock> clock_;
-  int root_pid_;
+  Roots roots_;
   Membership membership_;
   Members members_;
   CpuSum cpu_;
@@ -242,8 +325,8 @@ class TreeSensor final : public Sensor {
 
 }  // namespace
 
-std::shared_ptr<Sensor> make_tree_sensor(const Host& host, int root_pid) {
-  return std::make_shared<TreeSensor>(host, root_pid);
+std::shared_ptr<Sensor> make_tree_sensor(const Host& host, int root_pid, std::shared_ptr<const ProcessRoots> more) {
+  return std::make_shared<TreeSensor>(host, root_pid, std::move(more));
 }
 
 }  // namespace ergometer::procfs
