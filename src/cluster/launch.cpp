@@ -117,6 +117,8 @@ Launch read_launcher(const Environment& environment) {
 }  // namespace
 
 std::optional<Launch> find_launch(const Environment& environment) {
+  const auto given = environment.find("ERGOMETER_LAUNCH");
+  if (given != environment.end() && given->second.empty()) return std::nullopt;
   Launch launch = read_launcher(environment);
   if (const auto name = text_of(environment, {"ERGOMETER_LAUNCH"}); !name.empty()) {
     launch.key = key_of("named-" + name);

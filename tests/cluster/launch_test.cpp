@@ -138,6 +138,13 @@ TEST(Launch, ANameGivenByHandJoinsWhatNoLauncherNames) {
   EXPECT_EQ(by_hand->world_size, 3);
 }
 
+TEST(Launch, AnEmptyNameMeansOnItsOwn) {
+  auto environment = slurm();
+  environment["ERGOMETER_LAUNCH"] = "";
+  EXPECT_FALSE(find_launch(environment));
+  EXPECT_FALSE(is_nameless_launch({{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"ERGOMETER_LAUNCH", ""}}));
+}
+
 TEST(Launch, DeviceVariablesAreTheOnesThatDecideWhoSeesWhat) {
   EXPECT_EQ(device_variables({{"CUDA_VISIBLE_DEVICES", "1"}, {"HOME", "/root"}}),
             (Environment{{"CUDA_VISIBLE_DEVICES", "1"}}));
