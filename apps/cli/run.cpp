@@ -320,7 +320,13 @@ int lead(const RunOptions& options, const Context& context, Prepared prepared, S
     part.take_back();
     return report_error(why, why.code == ErrorCode::invalid_argument ? kUsage : kCannotMeasure);
   };
-  if (auto joined = part.join(wish, settings, host.clock); !joined) return refuse(joined.error());
+  if (auto joined = part.join(wish, settings, host.clock); !joined) {
+    if (part.has_seat() || joined.error().code != ErrorCode::exists) return refuse(joined.error());
+    // Most likely another rank, of which nothing is known without node-local storage.
+    report_error(
+        {ErrorCode::exists, "warning: the command runs without being measured: " + joined.error().message, ""});
+    return run_along(context, std::move(prepared), signals, {}, nullptr);
+  }
   auto command = RunCommand::prepare(prepared.file, context.measured_command, part.record().node,
                                      std::move(prepared.epochs), signals);
   if (!command) return refuse(command.error());

@@ -58,6 +58,8 @@ class NodePart {
   // and fills in what a session needs to measure this part. A folder that STORE/NAME-KEY names already, of an earlier
   // run of this launch, is left alone: then -2, -3, ... Errors as of RunWriter::join.
   [[nodiscard]] Result<void> join(const FolderWish& wish, SessionOptions& options, const std::shared_ptr<Clock>& clock);
+  // Whether other ranks on this machine can be known of.
+  [[nodiscard]] bool has_seat() const { return leader_.has_value(); }
   [[nodiscard]] const RecordPlace& record() const { return record_; }
   // The node whose clock the others refer to, and which tells the summary.
   [[nodiscard]] bool is_reference() const { return is_reference_; }
