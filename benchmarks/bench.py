@@ -138,16 +138,49 @@ def show_day(options, row):
             shutil.rmtree(folder)
 
 
+def merge_nodes(options, row):
+    """Runs of many nodes that share no storage, joined, with the summary of all: time and memory of both together."""
+    nodes, seconds = (20, 120) if options.quick else (options.nodes, 3600)
+    folder = options.day or tempfile.mkdtemp()
+    source, out = pathlib.Path(folder) / f"nodes-{nodes}", pathlib.Path(folder) / "merged"
+    try:
+        if not source.exists():
+            subprocess.run([options.bin / "make_nodes", source, str(nodes), str(seconds), "8"], check=True)
+        shutil.rmtree(out, ignore_errors=True)
+        runs = sorted(source.iterdir())
+        begin = time.monotonic()
+        pid = os.posix_spawn(options.bin / "ergometer", ["ergometer", "merge", "-o", str(out), *map(str, runs)], os.environ,
+                             file_actions=[(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)])
+        _, status, usage = os.wait4(pid, 0)
+        elapsed = time.monotonic() - begin
+        if status:
+            raise SystemExit(f"merge failed with status {status}")
+        summary = json.loads((out / "summary.json").read_text())
+        total = sum(node["energy_j"] for node in summary["nodes"])
+        what = f"merge and summary of {len(summary['nodes'])} nodes x 8 GPUs x {seconds} s at 1 Hz"
+        row(f"{what} (s)", f"{elapsed:.1f}", "60")
+        row("  processor time of it (s)", f"{usage.ru_utime + usage.ru_stime:.1f}", "")
+        row("  memory of it (MB)", f"{usage.ru_maxrss / 1000:.0f}", "2000")
+        row("  its summary.json (MB)", f"{(out / 'summary.json').stat().st_size / 1e6:.1f}", "")
+        row("  its total less the sum of its nodes (J)", f"{summary['run']['energy_j'] - total:g}", "0")
+    finally:
+        shutil.rmtree(out, ignore_errors=True)
+        if not options.day:
+            shutil.rmtree(folder)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("bin", type=pathlib.Path)
     parser.add_argument("nvml", type=pathlib.Path)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--day", help="keep the generated day in this folder")
-    parser.add_argument("--only", help="comma-separated: start,overhead,kill,show")
+    parser.add_argument("--day", help="keep the generated runs in this folder")
+    parser.add_argument("--only", help="comma-separated: start,overhead,kill,show,merge")
+    parser.add_argument("--nodes", type=int, default=1000, help="nodes of the merge; 10000 need 4 GB of disk and minutes to make")
     options = parser.parse_args()
     options.bin, options.nvml = options.bin.resolve(), options.nvml.resolve()
-    parts = {"start": start_delay, "overhead": overhead, "kill": lost_after_kill, "show": show_day}
+    parts = {"start": start_delay, "overhead": overhead, "kill": lost_after_kill, "show": show_day,
+             "merge": merge_nodes}
     print(f"{'what (median, smallest to largest)':72} {'measured':>26} {'reach':>6}")
     for name, part in parts.items():
         if not options.only or name in options.only.split(","):

@@ -44,6 +44,7 @@ void add_export(CLI::App& app, Context& context);
 void add_compare(CLI::App& app, Context& context);
 void add_report(CLI::App& app, Context& context);
 void add_import(CLI::App& app, Context& context);
+void add_merge(CLI::App& app, Context& context);
 void add_sensors(CLI::App& app, Context& context);
 void add_doctor(CLI::App& app, Context& context);
 void add_mark(CLI::App& app, Context& context);

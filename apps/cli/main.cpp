@@ -7,8 +7,9 @@ int main(int argc, char** argv) {
   CLI::App app{"Measures the energy and the resource use of AI training and inference.", "ergometer"};
   Context context;
   add_global_options(app, context);
-  for (const auto add : {add_run, add_step, add_show, add_list, add_export, add_import, add_compare, add_report, add_sensors,
-                         add_doctor, add_mark, add_calibrate, add_control, add_check_meter, add_study, add_bench, add_job})
+  for (const auto add : {add_run, add_step, add_show, add_list, add_export, add_import, add_merge, add_compare, add_report,
+                         add_sensors, add_doctor, add_mark, add_calibrate, add_control, add_check_meter, add_study, add_bench,
+                         add_job})
     add(app, context);
   // Whatever is asked for: what an earlier command left set must not stay unnoticed.
   app.parse_complete_callback([&] {

@@ -1,6 +1,7 @@
 // A run as the text of its page: sees every trace once, while load_run reads it, and keeps what the figures need.
 #include <algorithm>
 #include <mutex>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 
@@ -19,7 +20,9 @@ constexpr std::size_t kPowerBuckets = 5000;      // two readings each: every pix
 constexpr std::size_t kOtherReadings = 250'000;  // over all other series
 constexpr std::size_t kFewestBuckets = 150, kMostBuckets = 1000;
 constexpr std::size_t kParts = 300;
-constexpr std::int64_t kLaneBars = 1500;  // of one depth, at most
+constexpr std::int64_t kLaneBars = 1500;  // of one depth, at most; over all ranks
+constexpr std::size_t kLaneTracks = 24;   // over all nodes
+constexpr std::size_t kPageNodes = 64;    // whose sensors and events are on the page
 
 struct Rates {
   std::vector<std::int64_t> t;
@@ -154,13 +157,13 @@ void choose_power(std::vector<PageSeries>& series) {
 }
 
 // Narrower bars are merged.
-std::int64_t least_bar(const std::vector<Region>& regions) {
+std::int64_t least_bar(const std::vector<Region>& regions, std::int64_t bars) {
   std::int64_t first = INT64_MAX, last = INT64_MIN;
   for (const auto& region : regions) {
     first = std::min(first, to_ns(region.begin));
     last = std::max(last, to_ns(region.end));
   }
-  return last > first ? (last - first) / kLaneBars : 0;
+  return last > first ? (last - first) / std::max<std::int64_t>(1, bars) : 0;
 }
 
 Nanos span_of(const Manifest& manifest) {
@@ -175,19 +178,28 @@ Result<PageText> run_page(const std::filesystem::path& run, const PageFactors& f
   auto reader = RunReader::open(run);
   if (!reader) return tl::unexpected(reader.error());
   std::size_t channels = 0;
-  for (const auto& node : reader->nodes())
-    for (const auto& sensor : node.sensors) channels += sensor.channels.size();
+  const std::size_t total = reader->nodes().size(), shown = std::min(total, kPageNodes);
+  for (std::size_t i = 0; i < shown; ++i)
+    for (const auto& sensor : reader->nodes()[i].sensors) channels += sensor.channels.size();
   SeriesCollector collector(span_of(reader->manifest()), channels);
 
   std::vector<PageNode> nodes;
+  std::set<std::string> detailed;
   RunVisitor visitor;
   visitor.node = [&](const Node& node, const std::vector<Region>& regions, const std::vector<Event>& events) {
-    nodes.push_back({node, make_lanes(regions, least_bar(regions)), events});
+    if (nodes.size() >= shown) return;
+    const std::size_t tracks = std::max<std::size_t>(1, kLaneTracks / shown);
+    const auto bars = kLaneBars / static_cast<std::int64_t>(std::min(kLaneTracks, shown * tracks));
+    const bool last = nodes.size() >= kLaneTracks;
+    nodes.push_back({node, make_tracks(regions, least_bar(regions, bars), last ? 0 : tracks), events});
+    detailed.insert(node.name);
   };
-  visitor.trace = [&](const std::string& node, const Trace& trace) { collector.add(node, trace); };
+  visitor.trace = [&](const std::string& node, const Trace& trace) {
+    if (detailed.contains(node)) collector.add(node, trace);
+  };
   auto loaded = load_run(run, visitor);
   if (!loaded) return tl::unexpected(loaded.error());
-  RunPage page{loaded->manifest, std::move(loaded->summary), std::move(nodes), collector.take(), factors};
+  RunPage page{loaded->manifest, std::move(loaded->summary), std::move(nodes), total, collector.take(), factors};
   choose_power(page.series);
   const std::string title = page.manifest.name.empty() ? "Run" : page.manifest.name;
   return PageText{title + " \xC2\xB7 Ergometer", run_in_a_line(page.manifest, page.summary), run_page_json(page)};

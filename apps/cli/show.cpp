@@ -26,12 +26,12 @@ struct ShowOptions {
 constexpr std::size_t kMostParts = 60;  // of a sparkline
 
 Result<GroupBy> group_by(const std::string& word) {
-  static const std::array<std::string, 3> words{"epoch", "phase", "domain"};
+  static const std::array<std::string, 4> words{"epoch", "phase", "domain", "rank"};
   for (std::size_t i = 0; i < words.size(); ++i)
     if (word == words[i]) return static_cast<GroupBy>(i);
   const auto nearest = nearest_name(word, words);
   return fail(ErrorCode::invalid_argument, fmt::format("--by cannot be \"{}\"", word),
-              nearest.empty() ? "it is one of epoch, phase, domain" : fmt::format("did you mean \"{}\"?", nearest));
+              nearest.empty() ? "it is one of epoch, phase, domain, rank" : fmt::format("did you mean \"{}\"?", nearest));
 }
 
 int show(const ShowOptions& options) {
@@ -57,7 +57,7 @@ void add_show(CLI::App& app, Context& context) {
   const auto options = std::make_shared<ShowOptions>();
   auto* command = app.add_subcommand("show", "Show a run: its energy by domain and by region");
   command->add_option("RUN", options->run, "run directory")->required();
-  command->add_option("--by", options->by, "rows of the table: epoch, phase or domain")->capture_default_str();
+  command->add_option("--by", options->by, "rows of the table: epoch, phase, domain, or rank (each rank's own, with its node's energy)")->capture_default_str();
   command->add_flag("--json", options->json, "print the summary as JSON");
   command->add_option("--width", options->width, "columns of the table (default: the terminal's)")
       ->check(CLI::Range(kNarrowestTerminal, 1000));

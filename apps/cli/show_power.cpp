@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/power_bins.hpp"
+#include "report/nodes_table.hpp"
 #include "store/run_reader.hpp"
 
 namespace ergometer::cli {
@@ -21,7 +22,8 @@ std::optional<std::size_t> column_of(const SensorInfo& sensor, const DomainEnerg
 
 std::vector<PowerLine> power_lines(const std::filesystem::path& dir, const LoadedRun& run, std::size_t parts) {
   std::vector<PowerLine> out;
-  if (!run.manifest.begin || !run.manifest.end) return out;
+  // Pictures of many nodes would be read by nobody, and their samples once more by us.
+  if (!run.manifest.begin || !run.manifest.end || !few_nodes(run.summary)) return out;
   const auto reader = RunReader::open(dir);
   if (!reader) return out;
   for (const auto& node : run.summary.nodes) {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <new>
 #include <thread>
+#include <unordered_map>
 
 #include "analysis/summarise.hpp"
 #include "base/file.hpp"
@@ -36,10 +37,16 @@ void run_task(const RunReader& reader, Summariser& summariser, const RunVisitor&
   }
 }
 
+// Tasks of one node follow one another; who does the last of them settles the node.
 void run_tasks(const RunReader& reader, Summariser& summariser, const RunVisitor& visitor, std::vector<Task>& tasks) {
   std::atomic<std::size_t> next = 0;
+  std::unordered_map<std::string, std::atomic<std::size_t>> left;
+  for (const Task& task : tasks) ++left[task.node];
   const auto work = [&] {
-    for (std::size_t i = next++; i < tasks.size(); i = next++) run_task(reader, summariser, visitor, tasks[i]);
+    for (std::size_t i = next++; i < tasks.size(); i = next++) {
+      run_task(reader, summariser, visitor, tasks[i]);
+      if (--left.at(tasks[i].node) == 0) summariser.finish_node(tasks[i].node);
+    }
   };
   const std::size_t threads = std::min<std::size_t>(std::max(1u, std::thread::hardware_concurrency()), tasks.size());
   std::vector<std::jthread> helpers;
@@ -66,7 +73,10 @@ Result<LoadedRun> load_run(const std::filesystem::path& dir, const RunVisitor& v
     if (!regions) regions = std::vector<Region>{};
     if (!events) events = std::vector<Event>{};
     if (visitor.node) visitor.node(node, *regions, *events);
-    summariser.add_node(node, std::move(*regions), *events);
+    if (reader->has_parts())
+      summariser.add_part(node, reader->part(node.name), reader->clock(node.name), std::move(*regions), *events);
+    else
+      summariser.add_node(node, std::move(*regions), *events);
     for (auto& sensor : reader->sensors(node.name)) tasks.push_back({node.name, std::move(sensor), {}});
   }
   run_tasks(*reader, summariser, visitor, tasks);

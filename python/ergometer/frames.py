@@ -66,14 +66,21 @@ def _first_time(content):
     return min(times) if times else 0
 
 
+def _begin_of(node, begin):
+    """Each of several machines has a clock and a begin of its own: times are since the begin of its own command."""
+    own = (node["part"] or {}).get("begin_ns")
+    return begin if own is None else own
+
+
 def _samples(pandas, content, begin):
     parts = {}
     for name, node in content["nodes"].items():
+        start = _begin_of(node, begin)
         for sensor, table in node["samples"].items():
             if "t_ns" not in table:
                 continue
             frame = table.drop(columns=["t_ns"])
-            frame.insert(0, "t_s", (table["t_ns"] - begin) / 1e9)
+            frame.insert(0, "t_s", (table["t_ns"] - start) / 1e9)
             frame.insert(1, "node", name)
             parts.setdefault(sensor, []).append(frame)
     return {sensor: pandas.concat(frames, ignore_index=True) for sensor, frames in parts.items()}
@@ -82,12 +89,13 @@ def _samples(pandas, content, begin):
 def _regions(pandas, content, begin):
     rows = []
     for name, node in content["nodes"].items():
+        start = _begin_of(node, begin)
         for region in node["regions"].to_dict("records"):
             last = region["path"].rsplit("/", 1)[-1]
             word, _, index = last.partition("[")
             row = {"node": name, "path": region["path"], "name": word,
                    "index": int(index[:-1]) if index.endswith("]") and index[:-1].isdigit() else None,
-                   "rank": region.get("rank"), "t_begin_s": (region["t_begin_ns"] - begin) / 1e9,
+                   "rank": region.get("rank"), "t_begin_s": (region["t_begin_ns"] - start) / 1e9,
                    "duration_s": (region["t_end_ns"] - region["t_begin_ns"]) / 1e9}
             for key, value in (region.get("attributes") or {}).items():
                 row.setdefault(key, _number(value))
@@ -118,8 +126,8 @@ def _summary(pandas, path):
                          **_plain(domain)})
     for region in summary.get("regions", []):
         for domain in region.get("domains", []):
-            rows.append({"region": region.get("path"), "node": None, "duration_s": region.get("duration_s"),
-                         **_plain(domain)})
+            rows.append({"region": region.get("path"), "node": region.get("node"), "rank": region.get("rank"),
+                         "duration_s": region.get("duration_s"), **_plain(domain)})
     return pandas.DataFrame(rows)
 
 

@@ -18,7 +18,7 @@ def read_run(path):
     """Reads a whole run. Returns a dict:
 
     run      run.json
-    nodes    node name -> {"node": node.json or None, "samples": {sensor: table}, "regions": table, "events": table}
+    nodes    node name -> {"node": node.json or None, "part": part.json or None, "samples": {sensor: table}, "regions": table, "events": table}
 
     A table is a pandas DataFrame, or without pandas a dict of one list a column. Missing values are None (pandas:
     NaN). Times are integers of nanoseconds; the column "attributes" of regions holds dicts of strings.
@@ -28,7 +28,7 @@ def read_run(path):
     root = os.path.join(path, "nodes")
     for name in sorted(os.listdir(root)) if os.path.isdir(root) else []:
         folder = os.path.join(root, name)
-        if not os.path.isdir(folder):
+        if name.startswith(".") or not os.path.isdir(folder):
             continue
         try:
             node = _read_json(os.path.join(folder, "node.json"), "ergometer.node/1")
@@ -37,6 +37,7 @@ def read_run(path):
             node = None
         nodes[name] = {
             "node": node,
+            "part": _read_part(os.path.join(folder, "part.json")),
             "samples": _read_samples(os.path.join(folder, "samples")),
             "regions": _read_table(os.path.join(folder, "regions.csv"), _REGION_COLUMNS),
             "events": _read_table(os.path.join(folder, "events.csv"), _EVENT_COLUMNS),
@@ -55,6 +56,17 @@ def _read_json(path, schema):
     if not isinstance(value, dict) or value.get("schema") != schema:
         raise RunError('%s is something else: expected is an object with "schema": "%s"' % (path, schema))
     return value
+
+
+def _read_part(path):
+    """What one of several machines says of its part of the run; None for a run of one machine."""
+    if not os.path.exists(path):
+        return None
+    try:
+        return _read_json(path, "ergometer.part/1")
+    except RunError as error:
+        warnings.warn(str(error), stacklevel=3)
+        return None
 
 
 def _decompress(path):

@@ -178,6 +178,7 @@ void anchor(Candidate& counter, const Candidate& gauge, const Rows& rows) {
     if (!whole[row] || share.covered_s <= 0) continue;
     shares[row].covered_s = share.covered_s;
     shares[row].blind_s = gauge.shares[row].blind_s;
+    shares[row].clock = gauge.shares[row].clock;
     const auto highest = share.highest;  // calibrated already
     share = shares[row];
     calibrate(counter.channel, share);

@@ -58,6 +58,22 @@ Curve curve_of(const Trace& trace, const Channel& channel, const Series& series,
   return Curve::of_counter(series, rules, options);
 }
 
+// What a piece's amount may be off by since its place is known to `shift_ns` only: it is moved as a whole, both ways,
+// and its level compared, so that the end of the readings does not count. What its length may be off by adds its own
+// level.
+double moved_by_clock(const Curve& curve, const Piece& piece, const Share& share) {
+  if (share.covered_s <= 0) return 0;
+  const double level = share.amount / share.covered_s;
+  double most = 0;
+  for (const double part : {-1.0, -0.5, 0.5, 1.0}) {
+    const auto by = std::llround(part * static_cast<double>(piece.shift_ns));
+    std::size_t hint = 0;
+    const Share there = curve.between(piece.begin + by, piece.end + by, hint);
+    if (there.covered_s > 0) most = std::max(most, std::abs(there.amount / there.covered_s - level));
+  }
+  return most * share.covered_s + std::abs(level) * static_cast<double>(piece.stretch_ns) / 1e9;
+}
+
 // Sums every piece into its line. An open end of the run is where the readings end.
 std::vector<Share> share_out(const Curve& curve, const Series& series, const Rows& rows) {
   std::vector<Share> shares(rows.size());
@@ -66,7 +82,10 @@ std::vector<Share> share_out(const Curve& curve, const Series& series, const Row
   for (const auto& piece : rows.pieces) {
     const auto begin = piece.begin == kUnknownBegin ? series.t().front() : piece.begin;
     const auto end = piece.end == kUnknownEnd ? series.t().back() : piece.end;
-    if (end > begin) shares[piece.row].add(curve.between(begin, end, hint));
+    if (end <= begin) continue;
+    Share share = curve.between(begin, end, hint);
+    if (piece.shift_ns > 0 && curve.options().uncertain) share.clock = moved_by_clock(curve, piece, share);
+    shares[piece.row].add(share);
   }
   return shares;
 }
@@ -153,6 +172,7 @@ void calibrate(const Channel& channel, Share& share) {
   share.amount = gain * share.amount + offset_w * share.covered_s;
   share.variance *= gain * gain;
   share.bridged *= gain;
+  share.clock *= gain;
   if (share.highest) share.highest = gain * *share.highest + offset_w;
 }
 

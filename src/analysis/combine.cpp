@@ -16,7 +16,7 @@ double share_of(double part_j, double of_j) { return of_j > 0 ? part_j / of_j : 
 }  // namespace
 
 double half_width(const UncertaintyParts& p) {
-  return std::sqrt(square(p.random_j) + square(p.hidden_j) + square(p.gain_j) + square(p.offset_j));
+  return std::sqrt(square(p.random_j) + square(p.hidden_j) + square(p.gain_j) + square(p.offset_j) + square(p.clock_j));
 }
 
 std::optional<Estimate> difference(const std::vector<DomainEnergy>& a, double a_s, const std::vector<DomainEnergy>& b,
@@ -29,8 +29,8 @@ std::optional<Estimate> difference(const std::vector<DomainEnergy>& a, double a_
     if (!counts(x) || y == b.end() || !counts(*y)) continue;
     if (!out) out = Estimate{};
     out->value += *x.energy_j - *y->energy_j;
-    variance +=
-        square(x.parts.random_j) + square(y->parts.random_j) + square(x.parts.hidden_j) + square(y->parts.hidden_j);
+    variance += square(x.parts.random_j) + square(y->parts.random_j) + square(x.parts.hidden_j) +
+                square(y->parts.hidden_j) + square(x.parts.clock_j) + square(y->parts.clock_j);
     if (same_devices) {
       const double gain = std::max(share_of(x.parts.gain_j, *x.energy_j), share_of(y->parts.gain_j, *y->energy_j));
       const double offset = std::max(share_of(x.parts.offset_j, a_s), share_of(y->parts.offset_j, b_s));
@@ -61,7 +61,7 @@ std::optional<Estimate> net_energy(const std::vector<DomainEnergy>& energies, co
     auto& e = idling[i];
     e.energy_j = idle[i].power_w * duration_s;
     e.parts.random_j = idle[i].random_w * duration_s;
-    e.parts.hidden_j = 0;
+    e.parts.hidden_j = e.parts.clock_j = 0;
     e.parts.gain_j = share_of(energies[i].parts.gain_j, *energies[i].energy_j) * *e.energy_j;
   }
   return difference(energies, duration_s, idling, duration_s);
@@ -70,7 +70,7 @@ std::optional<Estimate> net_energy(const std::vector<DomainEnergy>& energies, co
 std::vector<PooledRegions> pool_short(const Rows& rows, const std::vector<RegionEnergy>& regions,
                                       const std::vector<std::string>& locked) {
   struct Sums {
-    double random2 = 0, random = 0, hidden = 0, gain = 0, offset = 0;
+    double random2 = 0, random = 0, hidden = 0, gain = 0, offset = 0, clock = 0;
   };
   struct Family {
     PooledRegions out;
@@ -94,6 +94,7 @@ std::vector<PooledRegions> pool_short(const Rows& rows, const std::vector<Region
       sums.hidden += e.parts.hidden_j;
       sums.gain += e.parts.gain_j;
       sums.offset += e.parts.offset_j;
+      sums.clock += e.parts.clock_j;
     }
   }
   std::vector<PooledRegions> out;
@@ -102,7 +103,8 @@ std::vector<PooledRegions> pool_short(const Rows& rows, const std::vector<Region
     const bool repeats = std::find(locked.begin(), locked.end(), path) != locked.end();
     double variance = 0;
     for (const auto& [domain, s] : family.domains)
-      variance += (repeats ? square(s.random) : s.random2) + square(s.hidden) + square(s.gain) + square(s.offset);
+      variance += (repeats ? square(s.random) : s.random2) + square(s.hidden) + square(s.gain) + square(s.offset) +
+                  square(s.clock);
     const auto n = static_cast<double>(family.out.count);
     family.out.path = path;
     family.out.mean_duration_s /= n;

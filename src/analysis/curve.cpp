@@ -39,6 +39,7 @@ void Share::add(const Share& other) {
   variance += other.variance;
   blind_s += other.blind_s;
   bridged += other.bridged;
+  clock += other.clock;
   if (other.highest) highest = std::max(highest.value_or(*other.highest), *other.highest);
 }
 

@@ -20,6 +20,7 @@ struct Share {
   double variance = 0;            // square of the 95 % half-width of `amount`: edges and what lies between readings
   double blind_s = 0;             // of the length, what lies within one reading: its level there is the mean only
   double bridged = 0;             // what gaps of a gauge would add if bridged by a straight line
+  double clock = 0;               // half-width: what the error of another node's clock may move into or out of it
   std::optional<double> highest;  // highest level read: the value of a gauge, the growth per second of a counter
   void add(const Share& other);   // sums of disjoint intervals
 };

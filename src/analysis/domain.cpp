@@ -146,10 +146,11 @@ std::optional<Answer> answer_of(const Domain& domain, std::size_t i, std::uint32
   a.coverage = std::min(1.0, total.covered_s / duration_s);
   a.share.covered_s = total.covered_s;
   a.parts = {std::sqrt(total.variance), hidden_j(domain, total), gain_share(c.channel) * total.amount,
-             c.channel.offset_tolerance_w.value_or(0.0) * total.covered_s};
+             c.channel.offset_tolerance_w.value_or(0.0) * total.covered_s, total.clock};
   a.excess_j = c.contradicted * total.amount;
   a.parts.hidden_j = std::hypot(a.parts.hidden_j, a.excess_j);
-  a.variance = total.variance + square(a.parts.hidden_j) + square(a.parts.gain_j) + square(a.parts.offset_j);
+  a.variance = total.variance + square(a.parts.hidden_j) + square(a.parts.gain_j) + square(a.parts.offset_j) +
+               square(a.parts.clock_j);
   return a;
 }
 

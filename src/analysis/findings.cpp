@@ -9,8 +9,9 @@
 namespace ergometer {
 namespace {
 
-constexpr double kDisagree = 0.05;   // share by which two methods of one domain may differ, besides their uncertainty
-constexpr double kResolutions = 20;  // so many periods or windows make two methods comparable
+constexpr double kDisagree = 0.05;  // share by which two methods of one domain may differ, besides their uncertainty
+constexpr std::size_t kMostNamed = 16;  // devices in one message
+constexpr double kResolutions = 20;     // so many periods or windows make two methods comparable
 
 std::string plural(std::size_t n, const char* one) { return fmt::format("{} {}{}", n, one, n == 1 ? "" : "s"); }
 
@@ -141,11 +142,16 @@ void find_total_findings(const Summary& summary, std::size_t inside, std::size_t
                    "ergometer doctor says which sensors this machine has and how to allow them"});
   } else if (inside < expected) {
     std::string missing;
+    std::size_t named = 0, all = 0;
     for (const auto& node : summary.nodes)
-      for (const auto& d : node.domains)
-        if (d.in_total && !d.energy_j)
-          missing += fmt::format("{}{}{}", missing.empty() ? "; missing: " : ", ", d.domain,
-                                 d.note.empty() ? "" : " (" + d.note + ")");
+      for (const auto& d : node.domains) {
+        if (!d.in_total || d.energy_j || ++all > kMostNamed) continue;
+        ++named;
+        missing += fmt::format("{}{}{}{}", missing.empty() ? "; missing: " : ", ",
+                               summary.nodes.size() > 1 ? node.name + " " : "", d.domain,
+                               d.note.empty() ? "" : " (" + d.note + ")");
+      }
+    if (all > named) missing += fmt::format(" and {} more", all - named);
     out.push_back({"partial-total", fmt::format("the total holds {} of {} devices{}", inside, expected, missing),
                    "compare only runs that hold the same devices"});
   } else if (coverage < kFullCoverage) {

@@ -13,18 +13,29 @@ namespace {
 constexpr std::array<std::pair<std::string_view, const char*>, 3> kWork{
     {{"samples", "energy_per_sample_j"}, {"tokens", "energy_per_token_j"}, {"molecules", "energy_per_molecule_j"}}};
 
-bool is_work(std::string_view key) {
-  for (const auto& [work, metric] : kWork)
-    if (key == work) return true;
-  return false;
-}
-
 struct Mean {
   double sum = 0;
   std::size_t count = 0;
 };
 
 }  // namespace
+
+bool is_work(std::string_view key) {
+  for (const auto& [work, metric] : kWork)
+    if (key == work) return true;
+  return false;
+}
+
+void add_work_metrics(RegionEnergy& out) {
+  if (!out.energy_j) return;
+  for (const auto& [work, metric] : kWork) {
+    const auto amount = out.metrics.find(std::string(work));
+    if (amount == out.metrics.end() || amount->second <= 0) continue;
+    const double work_done = amount->second;
+    out.metrics[metric] = *out.energy_j / work_done;
+    if (out.uncertainty_j) out.metrics[std::string(metric) + "_uncertainty"] = *out.uncertainty_j / work_done;
+  }
+}
 
 RegionEnergy describe(const Rows& rows, std::uint32_t line, MonoTime run_begin) {
   const RegionRow& row = rows.lines[line];
@@ -61,14 +72,7 @@ void add_metrics(const Rows& rows, std::uint32_t line, const std::vector<Gauge>&
       }
   for (const auto& [key, mean] : attributes)
     out.metrics[key] = is_work(key) ? mean.sum : mean.sum / static_cast<double>(mean.count);
-  if (!out.energy_j) return;
-  for (const auto& [work, metric] : kWork) {
-    const auto amount = out.metrics.find(std::string(work));
-    if (amount == out.metrics.end() || amount->second <= 0) continue;
-    const double work_done = amount->second;
-    out.metrics[metric] = *out.energy_j / work_done;
-    if (out.uncertainty_j) out.metrics[std::string(metric) + "_uncertainty"] = *out.uncertainty_j / work_done;
-  }
+  add_work_metrics(out);
 }
 
 }  // namespace ergometer

@@ -9,6 +9,11 @@
 
 namespace ergometer {
 
+// Whether an attribute counts pieces of work, which add up over regions; others are averaged.
+[[nodiscard]] bool is_work(std::string_view attribute);
+// Adds energy per piece of work (and its uncertainty) for each kind of work in `out.metrics`, if the energy is known.
+void add_work_metrics(RegionEnergy& out);
+
 // Path, name, index, count, times and rank of line `line`, without energies.
 [[nodiscard]] RegionEnergy describe(const Rows& rows, std::uint32_t line, MonoTime run_begin);
 

@@ -20,6 +20,8 @@ inline constexpr std::int64_t kUnknownBegin = INT64_MIN, kUnknownEnd = INT64_MAX
 struct Piece {
   std::int64_t begin, end;
   std::uint32_t row;
+  // Where other nodes' clocks bound it: it may lie so much earlier or later, and be so much longer or shorter.
+  std::int64_t shift_ns = 0, stretch_ns = 0;
 };
 
 struct RegionRow {
@@ -31,7 +33,12 @@ struct Rows {
   std::vector<Region> regions;   // by begin; of those that begin together the longer first
   std::vector<RegionRow> lines;  // line r of the result is lines[r - kFirstRegionRow]
   std::vector<Piece> pieces;     // by begin
-  [[nodiscard]] std::size_t size() const { return kFirstRegionRow + lines.size(); }
+  std::size_t shared = 0;        // lines over all nodes (shared.hpp), behind the node's own
+  std::vector<double> shared_s;  // length of each of them on this node
+  [[nodiscard]] std::size_t size() const { return kFirstRegionRow + lines.size() + shared; }
+  [[nodiscard]] std::uint32_t shared_row(std::size_t line) const {
+    return static_cast<std::uint32_t>(kFirstRegionRow + lines.size() + line);
+  }
 };
 
 // Regions whose end lies before their begin get length 0. Above `most_lines` regions, the largest groups of siblings

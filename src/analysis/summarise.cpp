@@ -1,64 +1,84 @@
 #include "analysis/summarise.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <set>
 #include <tuple>
 
-#include "analysis/account.hpp"
-#include "analysis/attribute.hpp"
-#include "analysis/baseline.hpp"
 #include "analysis/combine.hpp"
 #include "analysis/findings.hpp"
-#include "analysis/region_metrics.hpp"
-#include "analysis/totals.hpp"
+#include "analysis/node_result.hpp"
 
 namespace ergometer {
 namespace {
 
 constexpr std::size_t kMostLines = 10'000;
+// Values that a line over all nodes may cost: readings are asked for each line on each node.
+constexpr std::size_t kMostShared = 2'000'000;
+constexpr std::size_t kFewestShared = 100;
+// Above so many nodes a rank's own regions are told without their devices.
+constexpr std::size_t kDetailedNodes = 256;
+constexpr std::size_t kMostAlike = 20;  // warnings of one code
+constexpr std::size_t kMostNames = 8;   // of nodes in one warning
 
 struct NodeState {
-  Node node;
-  Rows rows;
-  std::vector<Event> events;
-  std::vector<Candidate> candidates;
-  std::vector<Gauge> gauges;
-  std::vector<Domain> domains;
-  // Sum over the node's domains in the total, if each of them had readings in an idle phase.
-  std::optional<double> idle_power_w;
-  std::vector<IdlePower> idle;  // one a domain
-  ShortcutRates rates;
+  NodeInput input;
+  std::vector<Region> regions;  // until the rows are made
+  ClockMap clock;
+  bool own_time = false;         // the node's part says when it worked for the run; else the run's times hold
+  std::optional<Interval> span;  // as the part says
+  std::optional<NodeResult> result;
 };
 
-std::vector<Domain> group_domains(std::vector<Candidate> candidates, const Rows& rows) {
-  std::map<std::pair<std::string, Scope>, Domain> by_key;
-  for (auto& c : candidates) {
-    auto& domain = by_key[{c.channel.domain, c.channel.scope}];
-    domain.name = c.channel.domain;
-    domain.scope = c.channel.scope;
-    domain.candidates.push_back(std::move(c));
+// The same thing said twice is said once. Many nodes say the same in different words; some of each kind are enough.
+void condense(std::vector<Warning>& warnings) {
+  std::set<std::tuple<std::string, std::string, std::string>> said;
+  std::erase_if(warnings, [&](const Warning& w) { return !said.emplace(w.code, w.message, w.remedy).second; });
+  std::map<std::string, std::size_t> counts;
+  for (const auto& w : warnings) ++counts[w.code];
+  std::map<std::string, std::size_t> seen;
+  std::vector<Warning> out;
+  for (auto& w : warnings) {
+    const std::size_t n = ++seen[w.code], all = counts[w.code];
+    if (all > kMostAlike && n == kMostAlike)
+      out.push_back({w.code, fmt::format("{} more warnings of this kind", all - kMostAlike + 1), ""});
+    else if (all <= kMostAlike || n < kMostAlike)
+      out.push_back(std::move(w));
   }
-  std::vector<Domain> domains;
-  for (auto& [key, domain] : by_key) {
-    judge(domain, rows);
-    domains.push_back(std::move(domain));
-  }
-  return domains;
+  warnings = std::move(out);
 }
 
-std::optional<double> idle_sum(const std::vector<DomainEnergy>& run, const std::vector<IdlePower>& idle) {
-  std::optional<double> sum;
-  for (std::size_t i = 0; i < run.size(); ++i) {
-    if (!run[i].in_total || (run[i].energy_j && !run[i].measured)) continue;
-    if (!idle[i].known) return std::nullopt;
-    sum = sum.value_or(0) + idle[i].power_w;
+// What several nodes said in the same words, with who said it.
+class NodeWarnings {
+ public:
+  void add(const std::string& node, std::vector<Warning> warnings) {
+    for (auto& w : warnings) {
+      const auto [it, fresh] = nodes_.try_emplace({w.code, w.message});
+      if (it->second.empty() || it->second.back() != node) it->second.push_back(node);
+      if (fresh) order_.push_back(std::move(w));
+    }
   }
-  return sum;
-}
+  void take(std::vector<Warning>& out) {
+    for (auto& w : order_) {
+      const auto& nodes = nodes_.at({w.code, w.message});
+      if (nodes.size() > 1 || w.message.find(nodes.front()) == std::string::npos) {
+        const auto shown = static_cast<std::ptrdiff_t>(std::min(nodes.size(), kMostNames));
+        w.message += fmt::format(" (node {}", fmt::join(nodes.begin(), nodes.begin() + shown, ", "));
+        w.message += nodes.size() > kMostNames ? fmt::format(" and {} more)", nodes.size() - kMostNames) : ")";
+      }
+      out.push_back(std::move(w));
+    }
+  }
+
+ private:
+  std::vector<Warning> order_;
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> nodes_;
+};
 
 }  // namespace
 
@@ -66,15 +86,68 @@ struct Summariser::State {
   Manifest manifest;
   std::map<std::string, NodeState> nodes;
   std::mutex mutex;
+  std::once_flag prepared;
+  std::vector<SharedLine> lines;  // over all nodes
   Summary summary;
   Total run_total;
+  std::vector<SharedSum> shared;
+  std::map<std::string, NodeState>::iterator next;  // the first node that has not been added up
+  std::vector<std::string> locked;
   double net_variance = 0;  // of the run's net energy, square of the 95 % half-width
+  double idle_j = 0;
+  bool idle_known = true;
+  ShortcutRates rates{0.0, 0.0};
+  Shortcuts shortcuts{0.0, 0.0};
+  NodeWarnings warnings;
 
+  void prepare();
+  [[nodiscard]] bool several() const { return !lines.empty(); }
   [[nodiscard]] std::optional<Interval> run_interval() const;
-  void settle_node(NodeState& node, double run_s);
-  void add_node_regions(NodeState& node, MonoTime run_begin);
+  [[nodiscard]] std::optional<Interval> node_interval(const NodeState& node) const;
+  void begin_sums(MonoTime run_begin);
+  void fold(NodeState& node);
+  void fold_ready();
+  void finish_regions();
   void finish_run();
 };
+
+// Makes every node's rows, once all nodes are known.
+void Summariser::State::prepare() {
+  std::vector<const std::vector<Region>*> regions;
+  std::vector<const ClockMap*> clocks;
+  for (auto& [name, node] : nodes) {
+    regions.push_back(&node.regions);
+    clocks.push_back(&node.clock);
+  }
+  if (has_several(regions))
+    lines = share_lines(regions,
+                        std::clamp(kMostShared / std::max<std::size_t>(1, nodes.size()), kFewestShared, kMostLines));
+  const std::size_t most = std::max<std::size_t>(1, kMostLines / std::max<std::size_t>(1, nodes.size()));
+  std::size_t self = 0;
+  for (auto& [name, node] : nodes) {
+    auto& rows = node.input.rows;
+    rows = make_rows(node.input.part, std::move(node.regions), most);
+    node.regions = {};
+    const auto whole =
+        std::find_if(rows.pieces.begin(), rows.pieces.end(), [](const Piece& piece) { return piece.row == kRunRow; });
+    const Piece run = *whole;
+    if (several()) add_shared(rows, lines, run, self, clocks);
+    ++self;
+  }
+  next = nodes.begin();
+  summary.warnings = manifest.warnings;
+  if (manifest.begin) begin_sums(*manifest.begin);
+}
+
+void Summariser::State::begin_sums(MonoTime run_begin) {
+  if (!shared.empty()) return;
+  for (const auto& line : lines) shared.emplace_back(line, run_begin);
+}
+
+// Adds up the nodes that are settled, so far as all before them are.
+void Summariser::State::fold_ready() {
+  for (; next != nodes.end() && next->second.result; ++next) fold(next->second);
+}
 
 // The command's interval; where its begin or end is unknown, as far as readings and regions go.
 std::optional<Interval> Summariser::State::run_interval() const {
@@ -84,9 +157,10 @@ std::optional<Interval> Summariser::State::run_interval() const {
     last = std::max(last.value_or(end), end);
   };
   for (const auto& [name, node] : nodes) {
-    for (const auto& c : node.candidates)
+    for (const auto& c : node.input.candidates)
       if (c.readings > 0) widen(c.first_ns, c.last_ns);
-    for (const auto& r : node.rows.regions) widen(to_ns(r.begin), to_ns(r.end));
+    for (const auto& r : node.input.rows.regions) widen(to_ns(r.begin), to_ns(r.end));
+    if (node.own_time && node.span) widen(to_ns(node.span->begin), to_ns(node.span->end));
   }
   if (manifest.begin) first = to_ns(*manifest.begin);
   if (manifest.end) last = to_ns(*manifest.end);
@@ -94,66 +168,58 @@ std::optional<Interval> Summariser::State::run_interval() const {
   return Interval{mono_ns(*first), mono_ns(*last)};
 }
 
-void Summariser::State::settle_node(NodeState& node, double run_s) {
-  // Of two sensors with the same metric the last in the order of names is shown, whatever order the traces came in.
-  std::sort(node.gauges.begin(), node.gauges.end(),
-            [](const Gauge& a, const Gauge& b) { return std::tie(a.key, a.sensor) < std::tie(b.key, b.sensor); });
-  node.domains = group_domains(std::move(node.candidates), node.rows);
-  decide_totals(node.node, node.domains);
-  NodeSummary out;
-  out.name = node.node.name;
-  for (const auto& domain : node.domains) {
-    out.domains.push_back(energy_of(domain, kRunRow, run_s));
-    find_domain_findings(domain, out.domains.back(), summary.warnings);
+// When a node with a part of its own was part of the run; where that does not tell, as far as its readings go.
+std::optional<Interval> Summariser::State::node_interval(const NodeState& node) const {
+  std::optional<MonoTime> begin = node.input.part.begin, end = node.input.part.end;
+  for (const auto& c : node.input.candidates) {
+    if (c.readings == 0) continue;
+    if (!node.input.part.begin) begin = std::min(begin.value_or(mono_ns(c.first_ns)), mono_ns(c.first_ns));
+    if (!node.input.part.end) end = std::max(end.value_or(mono_ns(c.last_ns)), mono_ns(c.last_ns));
   }
-  auto baselines = measure_baselines(node.node, node.domains, node.rows, node.gauges);
-  node.idle = std::move(baselines.idle);
-  out.baselines = std::move(baselines.told);
-  find_drift(out.baselines, summary.warnings);
-  node.idle_power_w = idle_sum(out.domains, node.idle);
-  if (const auto net = net_energy(out.domains, node.idle, run_s)) net_variance += net->uncertainty * net->uncertainty;
-  out.idle_power_w = node.idle_power_w;
-  out.machine_energy_j = machine_energy(node.domains, out.domains);
-  const auto rest = unexplained(out.name, node.domains, out.domains, summary.warnings);
-  if (rest) out.unexplained_j = rest->value;
-  find_event_findings(out.name, node.events, summary.warnings);
-  find_absences(node.node, node.domains, manifest, summary.warnings);
-  out.attributions = attribute_run(node.node, node.domains, out.domains, node.idle, node.gauges, run_s);
-  out.account = account_of(node.node, node.domains, out.domains, node.idle, node.gauges, rest, run_s);
-  node.rates = shortcut_rates(*out.account, out.domains);
-  add_total(run_total, total_of(node.domains, out.domains));
-  summary.nodes.push_back(std::move(out));
+  if (!begin || !end || *end < *begin) return std::nullopt;
+  return Interval{*begin, *end};
 }
 
-void Summariser::State::add_node_regions(NodeState& node, MonoTime run_begin) {
-  std::vector<RegionEnergy> regions;
-  for (std::uint32_t line = 0; line < node.rows.lines.size(); ++line) {
-    const std::uint32_t row = kFirstRegionRow + line;
-    RegionEnergy out = describe(node.rows, line, run_begin);
-    for (const auto& domain : node.domains) {
-      bool* low = domain.counted ? &out.low_confidence : nullptr;
-      // Pooled regions are judged by their usual length.
-      const double share = 1.0 / static_cast<double>(out.count);
-      out.domains.push_back(energy_of(domain, row, out.duration_s, share, low));
-    }
-    const Total total = total_of(node.domains, out.domains);
-    out.energy_j = total.energy_j;
-    out.uncertainty_j = total.uncertainty_j;
-    out.modelled_j = total.modelled_j;
-    out.coverage = total.coverage;
-    if (out.energy_j && node.idle_power_w) {
-      out.net_energy_j = *out.energy_j - *node.idle_power_w * out.duration_s;
-      if (const auto net = net_energy(out.domains, node.idle, out.duration_s)) out.net_uncertainty_j = net->uncertainty;
-    }
-    if (out.energy_j) out.shortcuts = node.rates.over(out.duration_s);
-    add_metrics(node.rows, line, node.gauges, out);
-    regions.push_back(std::move(out));
+// Adds a node's result; in the order of names, so that sums do not depend on which node came first.
+void Summariser::State::fold(NodeState& node) {
+  NodeResult& r = *node.result;
+  add_total(run_total, r.total);
+  net_variance += r.net_variance;
+  idle_known &= r.idle_j.has_value();
+  idle_j += r.idle_j.value_or(0);
+  const Shortcuts one = r.rates.over(r.summary.duration_s.value_or(0));
+  for (auto by : {&Shortcuts::tdp_j, &Shortcuts::mean_power_j}) {
+    auto& sum = shortcuts.*by;
+    sum = sum && one.*by ? std::optional(*sum + *(one.*by)) : std::nullopt;
   }
-  std::vector<std::string> locked;
-  for (const auto& domain : node.domains)
-    for (const auto& c : domain.candidates) locked.insert(locked.end(), c.locked.begin(), c.locked.end());
-  for (auto& pooled : pool_short(node.rows, regions, locked)) summary.pooled.push_back(std::move(pooled));
-  std::move(regions.begin(), regions.end(), std::back_inserter(summary.regions));
+  for (std::size_t i = 0; i < r.shared.size(); ++i) shared[i].add(r.shared[i], r.shared_totals[i]);
+  auto& regions = several() ? summary.rank_regions : summary.regions;
+  for (auto& region : r.regions) {
+    if (several()) region.node = r.summary.name;
+    if (nodes.size() > kDetailedNodes) region.domains = {};
+    regions.push_back(std::move(region));
+  }
+  if (!several()) std::move(r.pooled.begin(), r.pooled.end(), std::back_inserter(summary.pooled));
+  locked.insert(locked.end(), r.locked.begin(), r.locked.end());
+  if (nodes.size() > 1)
+    warnings.add(r.summary.name, std::move(r.warnings));
+  else
+    std::move(r.warnings.begin(), r.warnings.end(), std::back_inserter(summary.warnings));
+  summary.nodes.push_back(std::move(r.summary));
+  node.result.reset();
+}
+
+void Summariser::State::finish_regions() {
+  if (!several()) return;
+  Rows rows;  // of the lines, for pooling
+  for (auto& sum : shared) {
+    summary.regions.push_back(sum.take());
+    Region region;
+    region.path = summary.regions.back().path;
+    rows.lines.push_back({region.path, {static_cast<std::uint32_t>(rows.regions.size())}});
+    rows.regions.push_back(std::move(region));
+  }
+  summary.pooled = pool_short(rows, summary.regions, locked);
 }
 
 void Summariser::State::finish_run() {
@@ -162,26 +228,22 @@ void Summariser::State::finish_run() {
   run.energy_j = run_total.energy_j;
   run.uncertainty_j = run_total.uncertainty_j;
   run.modelled_j = run_total.modelled_j;
-  run.partial = run.energy_j && (run_total.inside < run_total.expected || run_total.coverage < kFullCoverage);
+  const bool missing = manifest.parts && !manifest.parts->missing.empty();
+  if (missing) run.missing_nodes = manifest.parts->missing;
+  run.partial =
+      run.energy_j && (run_total.inside < run_total.expected || run_total.coverage < kFullCoverage || missing);
   run.valid = manifest.state == "complete" && run.energy_j.has_value();
-  double idle_w = 0;
-  bool idle_known = !nodes.empty();
-  ShortcutRates rates{0.0, 0.0};
-  for (const auto& [name, node] : nodes) {
-    rates.add(node.rates);
-    idle_known &= node.idle_power_w.has_value();
-    idle_w += node.idle_power_w.value_or(0);
-  }
-  if (run.energy_j && run.duration_s && idle_known) {
-    run.net_energy_j = *run.energy_j - idle_w * *run.duration_s;
+  if (run.energy_j && run.duration_s && idle_known && !nodes.empty()) {
+    run.net_energy_j = *run.energy_j - idle_j;
     run.net_uncertainty_j = std::sqrt(net_variance);
   }
-  if (run.energy_j && run.duration_s) run.shortcuts = rates.over(*run.duration_s);
+  if (run.energy_j && run.duration_s) run.shortcuts = shortcuts;
   if (manifest.overhead) {
     summary.overhead_cpu_s = manifest.overhead->cpu_s;
     if (run.duration_s && *run.duration_s > 0) summary.overhead_cpu_share = manifest.overhead->cpu_s / *run.duration_s;
   }
-  if (manifest.state != "complete")
+  // A node that is missing has been named by who read the run.
+  if (manifest.state != "complete" && manifest.state != "incomplete")
     summary.warnings.push_back({"run-cut", "the measurement did not end in order (state: " + manifest.state + ")",
                                 "what was recorded up to then is shown"});
   find_total_findings(summary, run_total.inside, run_total.expected, run_total.coverage, summary.warnings);
@@ -191,49 +253,76 @@ Summariser::Summariser(const Manifest& manifest) : state_(std::make_unique<State
 Summariser::~Summariser() = default;
 
 void Summariser::add_node(const Node& node, std::vector<Region> regions, const std::vector<Event>& events) {
-  auto rows = make_rows(state_->manifest, std::move(regions), kMostLines);
-  const std::lock_guard lock(state_->mutex);
-  auto& added = state_->nodes[node.name];
-  added.node = node;
-  added.rows = std::move(rows);
-  added.events = events;
+  NodeState& added = state_->nodes[node.name];
+  added.input.node = node;
+  added.input.part = state_->manifest;
+  added.input.events = events;
+  added.regions = std::move(regions);
+}
+
+void Summariser::add_part(const Node& node, const Manifest& part, ClockMap clock, std::vector<Region> regions,
+                          const std::vector<Event>& events) {
+  add_node(node, std::move(regions), events);
+  NodeState& added = state_->nodes[node.name];
+  added.input.part = part;
+  added.input.part.clocks = {};
+  added.clock = std::move(clock);
+  added.own_time = true;
+  if (part.begin && part.end && *part.end >= *part.begin) added.span = Interval{*part.begin, *part.end};
 }
 
 void Summariser::add_trace(const std::string& node_name, const Trace& trace) {
-  NodeState* node = nullptr;
-  {
-    const std::lock_guard lock(state_->mutex);
-    const auto it = state_->nodes.find(node_name);
-    if (it == state_->nodes.end()) return;
-    node = &it->second;  // a map's elements stay where they are
-  }
+  std::call_once(state_->prepared, [&] { state_->prepare(); });
+  const auto it = state_->nodes.find(node_name);
+  if (it == state_->nodes.end()) return;
+  NodeInput& node = it->second.input;
   std::vector<Candidate> candidates;
   std::vector<Gauge> gauges;
   const auto mirrors = find_mirrors(trace);
   for (std::size_t i = 0; i < trace.info.channels.size() && i < trace.columns.size(); ++i) {
     if (gives_energy(trace.info.channels[i])) {
-      candidates.push_back(make_candidate(trace, i, node->rows));
+      candidates.push_back(make_candidate(trace, i, node.rows));
       if (mirrors[i]) candidates.back().mirror_of = trace.info.channels[*mirrors[i]].domain;
     } else {
-      add_gauges(trace, i, node->rows, gauges);
+      add_gauges(trace, i, node.rows, gauges);
     }
   }
   const std::lock_guard lock(state_->mutex);
-  std::move(candidates.begin(), candidates.end(), std::back_inserter(node->candidates));
-  std::move(gauges.begin(), gauges.end(), std::back_inserter(node->gauges));
+  std::move(candidates.begin(), candidates.end(), std::back_inserter(node.candidates));
+  std::move(gauges.begin(), gauges.end(), std::back_inserter(node.gauges));
+}
+
+void Summariser::finish_node(const std::string& name) {
+  State& s = *state_;
+  std::call_once(s.prepared, [&] { s.prepare(); });
+  const auto it = s.nodes.find(name);
+  if (it == s.nodes.end()) return;
+  NodeState& node = it->second;
+  // What only the readings of all nodes tell has to wait for them.
+  if (!node.span || !s.manifest.begin) return;
+  auto result = settle_node(std::move(node.input), node.span, *s.manifest.begin);
+  const std::lock_guard lock(s.mutex);
+  node.result = std::move(result);
+  s.fold_ready();
 }
 
 Summary Summariser::finish() {
   State& s = *state_;
-  s.summary.warnings = s.manifest.warnings;
+  std::call_once(s.prepared, [&] { s.prepare(); });
   const auto interval = s.run_interval();
   if (interval) s.summary.run.duration_s = seconds(interval->duration());
-  for (auto& [name, node] : s.nodes) s.settle_node(node, s.summary.run.duration_s.value_or(0));
-  for (auto& [name, node] : s.nodes) s.add_node_regions(node, interval ? interval->begin : mono_ns(0));
+  const MonoTime begin = interval ? interval->begin : mono_ns(0);
+  s.begin_sums(begin);
+  for (auto at = s.next; at != s.nodes.end(); ++at)
+    if (!at->second.result) {
+      const auto whole = at->second.own_time ? s.node_interval(at->second) : interval;
+      at->second.result = settle_node(std::move(at->second.input), whole, begin);
+    }
+  s.fold_ready();
+  s.warnings.take(s.summary.warnings);
+  s.finish_regions();
   s.finish_run();
-  auto& w = s.summary.warnings;
-  for (auto it = w.begin(); it != w.end();)  // the same thing said twice is said once
-    it = std::find(w.begin(), it, *it) != it ? w.erase(it) : it + 1;
+  condense(s.summary.warnings);
   return std::move(s.summary);
 }
 

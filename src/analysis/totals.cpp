@@ -157,11 +157,12 @@ Total total_of(const std::vector<Domain>& domains, const std::vector<DomainEnerg
     } else if (e.in_total) {
       total.coverage = total.energy_j ? std::min(total.coverage, e.coverage) : e.coverage;
       total.energy_j = total.energy_j.value_or(0) + *e.energy_j;
-      variance += std::pow(e.uncertainty_j.value_or(0), 2);
+      variance += square(e.uncertainty_j.value_or(0)) - square(e.parts.clock_j);
+      total.clock_j += e.parts.clock_j;
       total.inside += expected ? 1 : 0;
     }
   }
-  if (total.energy_j) total.uncertainty_j = std::sqrt(variance);
+  if (total.energy_j) total.uncertainty_j = std::sqrt(std::max(0.0, variance) + square(total.clock_j));
   return total;
 }
 
@@ -171,7 +172,9 @@ void add_total(Total& sum, const Total& other) {
   };
   if (other.energy_j) {
     sum.coverage = sum.energy_j ? std::min(sum.coverage, other.coverage) : other.coverage;
-    sum.uncertainty_j = std::hypot(sum.uncertainty_j.value_or(0), other.uncertainty_j.value_or(0));
+    const double apart = square(sum.uncertainty_j.value_or(0)) + square(other.uncertainty_j.value_or(0));
+    sum.uncertainty_j = std::sqrt(std::max(0.0, apart + 2 * sum.clock_j * other.clock_j));
+    sum.clock_j += other.clock_j;
   }
   add(sum.energy_j, other.energy_j);
   add(sum.modelled_j, other.modelled_j);

@@ -21,11 +21,12 @@ void decide_totals(const Node& node, std::vector<Domain>& domains);
 // Sum over domains of one line.
 struct Total {
   std::optional<double> energy_j, uncertainty_j, modelled_j;
+  double clock_j = 0;   // part of uncertainty_j that is alike in all domains and nodes (UncertaintyParts)
   double coverage = 0;  // lowest of the domains inside
   std::size_t inside = 0, expected = 0;
 };
 [[nodiscard]] Total total_of(const std::vector<Domain>& domains, const std::vector<DomainEnergy>& energies);
-// Independent totals added: of several nodes.
+// Totals of several nodes added: independent but for what clocks are off.
 void add_total(Total& sum, const Total& other);
 
 // The run's energy of everything in the machine (its total and the GPUs that the command could not use), if there are

@@ -57,7 +57,7 @@ struct ClockLink {
     exchange,  // messages there and back
     wall,      // the wall clocks of both nodes
   };
-  std::string reference;             // its folder below nodes/
+  std::string reference;  // its folder below nodes/
   Method method = Method::same;
   std::vector<ClockOffset> offsets;  // by time; empty for `same`
 };
@@ -68,6 +68,8 @@ struct Parts {
   std::string run_key, launcher;
   std::optional<int> nodes, ranks;  // how many there shall be
   std::string clock_reference;      // node whose clock the parts refer to; "" if each part says so itself
+  // Not in the file, found by who reads it: nodes of which nothing was recorded, by name or as "2 of 3 nodes".
+  std::vector<std::string> missing{};
 };
 
 }  // namespace ergometer

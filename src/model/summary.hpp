@@ -29,6 +29,7 @@ struct UncertaintyParts {
   double hidden_j = 0;  // load that changes within one reading: alike in repetitions of the same work
   double gain_j = 0;    // proportional to the energy, one factor a device
   double offset_j = 0;  // proportional to the time, one level a device
+  double clock_j = 0;   // where another node's clock bounds the interval: alike in all devices
 };
 
 // One domain over one interval.
@@ -67,6 +68,8 @@ struct RegionEnergy {
   double duration_s = 0;   // sum if pooled
   bool cut = false;
   int rank = -1;
+  std::string node;  // of a rank's own region; "" for what is of the whole run
+  int ranks = 0;     // of a line over all nodes: how many ranks had it; else 0
   std::optional<double> energy_j, uncertainty_j, net_energy_j;  // measured domains in the total
   std::optional<double> net_uncertainty_j;                      // of net_energy_j
   std::optional<double> modelled_j;                             // modelled domains, never part of energy_j
@@ -148,6 +151,11 @@ struct NodeAccount {
 
 struct NodeSummary {
   std::string name;
+  double begin_s = 0;                             // since the run's begin
+  std::optional<double> duration_s;               // over which the node was part of the run
+  std::optional<double> energy_j, uncertainty_j;  // measured domains in the total
+  double coverage = 0;                            // lowest of the domains in the total
+  std::vector<int> ranks;                         // that ran there, if they are known
   std::vector<DomainEnergy> domains;
   std::vector<Attribution> attributions;  // the command's part of what it shares
   std::vector<Baseline> baselines;        // of the domains that were measured in an idle phase
@@ -163,16 +171,20 @@ struct RunSummary {
   std::optional<double> energy_j, uncertainty_j;  // measured domains in the total
   std::optional<double> net_energy_j;             // minus idle power times duration, when idle was measured
   std::optional<double> net_uncertainty_j;
-  std::optional<double> modelled_j;  // modelled domains, never part of energy_j
-  Shortcuts shortcuts;               // sums over the domains in the total
-  bool partial = false;              // a device that should be inside is not, or not throughout
-  bool valid = true;                 // false: cut, or nothing could be measured
+  std::optional<double> modelled_j;        // modelled domains, never part of energy_j
+  Shortcuts shortcuts;                     // sums over the domains in the total
+  bool partial = false;                    // a device or node that should be inside is not, or not throughout
+  bool valid = true;                       // false: cut, a node missing, or nothing could be measured
+  std::vector<std::string> missing_nodes;  // of which nothing was recorded: by name, or "2 of 3 nodes"
 };
 
 struct Summary {
   RunSummary run;
   std::vector<NodeSummary> nodes;
+  // Of the run: each once, over all nodes and ranks. These may be added up, the next must not be.
   std::vector<RegionEnergy> regions;
+  // Each rank's own regions with the energy of its whole node, where the run has several nodes or ranks; else empty.
+  std::vector<RegionEnergy> rank_regions;
   std::vector<PooledRegions> pooled;
   std::optional<double> overhead_cpu_s, overhead_cpu_share;  // share of one core
   std::vector<Warning> warnings;

@@ -1,12 +1,18 @@
 #include "report/json.hpp"
 
+#include <fmt/format.h>
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 namespace ergometer {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// Above so many nodes each is told with one line a kind of device, without its account.
+constexpr std::size_t kDetailedNodes = 256;
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 Json number(const std::optional<double>& value) { return value ? number(*value) : Json(nullptr); }
@@ -115,13 +121,59 @@ Json run_json(const RunSummary& run) {
   const bool timed = run.energy_j && run.duration_s && *run.duration_s > 0;
   out["mean_power_w"] = timed ? number(*run.energy_j / *run.duration_s) : Json(nullptr);
   out["partial"] = run.partial;
+  out["missing_nodes"] = run.missing_nodes;
   add_shortcuts(out, run.shortcuts, run.energy_j);
   return out;
 }
 
-Json node_json(const NodeSummary& node) {
+Json node_head_json(const NodeSummary& node) {
   Json out;
   out["name"] = node.name;
+  out["begin_s"] = number(node.begin_s);
+  out["duration_s"] = number(node.duration_s);
+  out["energy_j"] = number(node.energy_j);
+  out["uncertainty_j"] = number(node.uncertainty_j);
+  out["coverage"] = number(node.coverage);
+  out["ranks"] = node.ranks;
+  return out;
+}
+
+// The devices of one scope that are in the total, as one; of thousands of nodes nobody reads each device.
+Json scopes_json(const NodeSummary& node) {
+  std::map<Scope, std::pair<DomainEnergy, std::size_t>> scopes;
+  for (const auto& d : node.domains) {
+    if (!d.in_total || !d.measured || !d.energy_j) continue;
+    const auto [it, fresh] = scopes.try_emplace(d.scope, d, 0);
+    auto& [sum, devices] = it->second;
+    ++devices;
+    if (fresh) continue;
+    sum.energy_j = *sum.energy_j + *d.energy_j;
+    sum.uncertainty_j = std::hypot(sum.uncertainty_j.value_or(0), d.uncertainty_j.value_or(0));
+    if (d.mean_power_w) sum.mean_power_w = sum.mean_power_w.value_or(0) + *d.mean_power_w;
+    sum.coverage = std::min(sum.coverage, d.coverage);
+  }
+  Json out = Json::array();
+  for (auto& [scope, entry] : scopes) {
+    auto& [sum, devices] = entry;
+    sum.domain = to_word(scope);
+    sum.device = fmt::format("{} device{}", devices, devices == 1 ? "" : "s");
+    sum.alternatives.clear();
+    if (devices > 1) sum.max_power_w.reset();  // not reached at one moment
+    out.push_back(domain_json(sum));
+  }
+  return out;
+}
+
+Json short_node_json(const NodeSummary& node) {
+  Json out = node_head_json(node);
+  out["domains"] = scopes_json(node);
+  out["idle_power_w"] = number(node.idle_power_w);
+  out["unexplained_j"] = number(node.unexplained_j);
+  return out;
+}
+
+Json node_json(const NodeSummary& node) {
+  Json out = node_head_json(node);
   out["domains"] = domains_json(node.domains);
   out["idle_power_w"] = number(node.idle_power_w);
   out["unexplained_j"] = number(node.unexplained_j);
@@ -162,32 +214,60 @@ Json region_json(const RegionEnergy& r) {
   out["cut"] = r.cut;
   out["low_confidence"] = r.low_confidence;
   out["rank"] = r.rank >= 0 ? Json(r.rank) : Json(nullptr);
+  out["node"] = r.node.empty() ? Json(nullptr) : Json(r.node);
+  out["ranks"] = r.ranks > 0 ? Json(r.ranks) : Json(nullptr);
   return out;
+}
+
+// Names come from anywhere; bytes that are no UTF-8 are replaced rather than refused.
+std::string dumped(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+void append_member(std::string& out, const char* key, const Json& value) {
+  out += fmt::format("{} \"{}\": {}", out.size() > 2 ? ",\n" : "", key, dumped(value, 1));
+}
+
+// One entry after another, so that a summary of many nodes needs the memory of its text only.
+template <class List, class ToJson>
+void append_list(std::string& out, const char* key, std::initializer_list<const List*> lists, int indent,
+                 const ToJson& to_json) {
+  out += fmt::format(",\n \"{}\": [", key);
+  bool any = false;
+  for (const List* list : lists)
+    for (const auto& entry : *list) {
+      out += any ? ",\n" : "\n";
+      out += dumped(to_json(entry), indent);
+      any = true;
+    }
+  out += any ? "\n ]" : "]";
 }
 
 }  // namespace
 
 std::string summary_json(const Summary& summary) {
-  Json out;
-  out["schema"] = "ergometer.summary/1";
-  out["run"] = run_json(summary.run);
-  out["nodes"] = Json::array();
-  for (const auto& node : summary.nodes) out["nodes"].push_back(node_json(node));
-  out["regions"] = Json::array();
-  for (const auto& region : summary.regions) out["regions"].push_back(region_json(region));
-  out["pooled"] = Json::array();
-  for (const auto& p : summary.pooled)
-    out["pooled"].push_back({{"path", p.path},
-                             {"count", p.count},
-                             {"mean_duration_s", number(p.mean_duration_s)},
-                             {"mean_energy_j", number(p.mean_energy_j)},
-                             {"uncertainty_j", number(p.uncertainty_j)}});
-  out["overhead"] = {{"cpu_s", number(summary.overhead_cpu_s)}, {"cpu_share", number(summary.overhead_cpu_share)}};
-  out["warnings"] = Json::array();
-  for (const auto& w : summary.warnings)
-    out["warnings"].push_back({{"code", w.code}, {"message", w.message}, {"remedy", w.remedy}});
-  // Names come from anywhere; bytes that are no UTF-8 are replaced rather than refused.
-  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const bool brief = summary.nodes.size() > kDetailedNodes;
+  const int indent = brief ? -1 : 1;
+  const auto warning = [](const Warning& w) {
+    return Json{{"code", w.code}, {"message", w.message}, {"remedy", w.remedy}};
+  };
+  const auto pooled = [](const PooledRegions& p) {
+    return Json{{"path", p.path},
+                {"count", p.count},
+                {"mean_duration_s", number(p.mean_duration_s)},
+                {"mean_energy_j", number(p.mean_energy_j)},
+                {"uncertainty_j", number(p.uncertainty_j)}};
+  };
+  std::string out = "{\n";
+  append_member(out, "schema", "ergometer.summary/1");
+  append_member(out, "run", run_json(summary.run));
+  append_list(out, "nodes", {&summary.nodes}, indent, brief ? short_node_json : node_json);
+  append_list(out, "regions", {&summary.regions, &summary.rank_regions}, indent, region_json);
+  append_list(out, "pooled", {&summary.pooled}, indent, pooled);
+  append_member(out, "overhead",
+                {{"cpu_s", number(summary.overhead_cpu_s)}, {"cpu_share", number(summary.overhead_cpu_share)}});
+  append_list(out, "warnings", {&summary.warnings}, indent, warning);
+  return out + "\n}\n";
 }
 
 }  // namespace ergometer

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 namespace ergometer {
 namespace {
@@ -52,6 +53,21 @@ Lanes make_lanes(const std::vector<Region>& regions, std::int64_t least_ns) {
   }
   if (out.hidden > 0)
     out.track = first->rank >= 0 ? fmt::format("rank {}", first->rank) : fmt::format("process {}", first->pid);
+  return out;
+}
+
+std::vector<Lanes> make_tracks(const std::vector<Region>& regions, std::int64_t least_ns, std::size_t most) {
+  std::map<int, std::vector<Region>> ranks;
+  for (const auto& region : regions) ranks[region.rank].push_back(region);
+  std::vector<Lanes> out;
+  for (const auto& [rank, own] : ranks) {
+    if (out.size() >= most) {
+      if (!out.empty()) out.back().hidden += own.size();
+      continue;
+    }
+    out.push_back(make_lanes(own, least_ns));
+    if (ranks.size() > 1) out.back().track = rank >= 0 ? fmt::format("rank {}", rank) : "no rank";
+  }
   return out;
 }
 

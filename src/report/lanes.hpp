@@ -31,4 +31,9 @@ struct Lanes {
 // merged with what follows them within it. `regions` by begin, as the store gives them. O(regions).
 [[nodiscard]] Lanes make_lanes(const std::vector<Region>& regions, std::int64_t least_ns);
 
+// The lanes of each rank of a node, by rank, of the first `most`; regions of the others count as hidden in the last.
+// Without ranks as make_lanes.
+[[nodiscard]] std::vector<Lanes> make_tracks(const std::vector<Region>& regions, std::int64_t least_ns,
+                                             std::size_t most);
+
 }  // namespace ergometer

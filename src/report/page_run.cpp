@@ -108,14 +108,14 @@ Json node_page_json(const Node& n) {
   return out;
 }
 
-Json lanes_json(const PageNode& node, std::int64_t origin_ns) {
+Json lanes_json(const std::string& node, const Lanes& lanes, std::int64_t origin_ns) {
   Json bars = Json::array();
-  for (std::size_t depth = 0; depth < node.lanes.depths.size(); ++depth)
-    for (const auto& bar : node.lanes.depths[depth])
+  for (std::size_t depth = 0; depth < lanes.depths.size(); ++depth)
+    for (const auto& bar : lanes.depths[depth])
       bars.push_back(
           {depth, since(bar.begin_ns, origin_ns), since(bar.end_ns, origin_ns), bar.path, bar.count, bar.cut});
-  return {{"node", node.node.name},      {"track", node.lanes.track},   {"regions", node.lanes.regions},
-          {"hidden", node.lanes.hidden}, {"deeper", node.lanes.deeper}, {"bars", std::move(bars)}};
+  return {{"node", node},           {"track", lanes.track},   {"regions", lanes.regions},
+          {"hidden", lanes.hidden}, {"deeper", lanes.deeper}, {"bars", std::move(bars)}};
 }
 
 void add_events(const PageNode& node, std::int64_t origin_ns, Json& out) {
@@ -137,6 +137,7 @@ int importance(const RegionEnergy& r) {
 // A summary whose regions fit the page, in their order.
 Summary shortened_summary(const Summary& summary) {
   Summary out = summary;
+  out.rank_regions.clear();  // the page shows ranks as lanes
   std::size_t widest = 1;
   for (const auto& r : summary.regions) widest = std::max(widest, 5 + r.domains.size() * 4 + r.metrics.size());
   const std::size_t rows = std::clamp(kRegionValues / widest, kFewestRegionRows, kMostRegionRows);
@@ -187,11 +188,12 @@ std::string run_page_json(const RunPage& page) {
   out["manifest"] = manifest_json(page.manifest, origin);
   out["summary"] = Json::parse(summary_json(summary));
   out["regions_total"] = page.summary.regions.size();
+  out["nodes_total"] = std::max(page.nodes_total, page.nodes.size());
   std::size_t events = 0;
   for (const char* list : {"nodes", "lanes", "events"}) out[list] = Json::array();
   for (const auto& node : page.nodes) {
     out["nodes"].push_back(node_page_json(node.node));
-    out["lanes"].push_back(lanes_json(node, origin));
+    for (const auto& lanes : node.tracks) out["lanes"].push_back(lanes_json(node.node.name, lanes, origin));
     add_events(node, origin, out["events"]);
     events += node.events.size();
   }

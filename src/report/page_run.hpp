@@ -17,14 +17,15 @@ namespace ergometer {
 // What happened on one node.
 struct PageNode {
   Node node;
-  Lanes lanes;
+  std::vector<Lanes> tracks;  // one a rank
   std::vector<Event> events;
 };
 
 struct RunPage {
   Manifest manifest;
   Summary summary;
-  std::vector<PageNode> nodes;
+  std::vector<PageNode> nodes;  // those that are shown in detail
+  std::size_t nodes_total = 0;  // of the run
   std::vector<PageSeries> series;
   PageFactors factors;
 };

@@ -41,11 +41,17 @@ struct Family {
   }
 };
 
-std::vector<Family> families_of(const Summary& summary) {
+// The rows to show: the run's, or each rank's own.
+const std::vector<RegionEnergy>& rows_of(const Summary& summary, GroupBy by) {
+  return by == GroupBy::rank && !summary.rank_regions.empty() ? summary.rank_regions : summary.regions;
+}
+
+std::vector<Family> families_of(const Summary& summary, GroupBy by) {
   std::vector<Family> families;
   std::map<std::string, std::size_t> index;
-  for (const auto& r : summary.regions) {
-    const std::string path = family_of(r.path);
+  for (const auto& r : rows_of(summary, by)) {
+    const std::string path =
+        by == GroupBy::rank ? fmt::format("{} {} {}", family_of(r.path), r.node, r.rank) : family_of(r.path);
     const auto [it, added] = index.try_emplace(path, families.size());
     if (added) families.push_back({path, {}});
     families[it->second].members.push_back(&r);
@@ -66,7 +72,7 @@ struct Selection {
 
 Selection select(const Summary& summary, GroupBy by) {
   Selection out;
-  for (auto& family : families_of(summary)) {
+  for (auto& family : families_of(summary, by)) {
     const bool deep = family.path.find('/') != std::string::npos;
     if (by == GroupBy::phase && deep) continue;
     const auto count = static_cast<std::size_t>(family.count());
@@ -87,6 +93,7 @@ Selection select(const Summary& summary, GroupBy by) {
 std::string label_of(const RegionEnergy& r, bool ranked) {
   std::string label = printable(r.path);
   if (ranked && r.rank >= 0) label += fmt::format(" rank {}", r.rank);
+  if (!r.node.empty()) label += " on " + printable(r.node);
   if (r.cut) label += " (cut)";
   return label;
 }
@@ -160,6 +167,11 @@ bool several_ranks(const Regions& regions) {
   return std::any_of(regions.begin(), regions.end(), [&](const auto* r) { return r->rank != regions.front()->rank; });
 }
 
+// Whether some lines are of fewer ranks than others; where all are of all, the heading has said so.
+bool several_counts(const Regions& regions) {
+  return std::any_of(regions.begin(), regions.end(), [&](const auto* r) { return r->ranks != regions.front()->ranks; });
+}
+
 void add_work(Builder& b) {
   for (const auto& [key, title] : {std::pair{"energy_per_sample_j", "J/sample"},
                                    {"energy_per_token_j", "J/token"},
@@ -215,6 +227,9 @@ Table single_table(const Regions& rows) {
   Builder b(rows);
   const bool ranked = several_ranks(rows);
   b.add("Region", false, 0, true, [&](const RegionEnergy& r) { return shortened(label_of(r, ranked), kPathWidth); });
+  if (several_counts(rows))
+    b.add("Ranks", true, 4, false,
+          [](const RegionEnergy& r) { return r.ranks > 0 ? fmt::format("{}", r.ranks) : std::string(kMissing); });
   b.add("Time s", true, 0, true, [](const RegionEnergy& r) { return seconds_text(r.duration_s); });
   b.add("Energy", true, 0, true, energy_cell);
   b.add("\xC2\xB1", true, 1, false, [](const RegionEnergy& r) { return with_unit(r.uncertainty_j, "J", 2); });
@@ -347,7 +362,7 @@ std::string region_tables(const Summary& summary, const TextOptions& options) {
         options.by == GroupBy::domain ? domain_table(selection.singles) : single_table(selection.singles), width);
   }
   if (!selection.pooled.empty()) out += "\n" + render_table(pooled_table(selection.pooled), width);
-  const auto epochs = epoch_lines(families_of(summary));
+  const auto epochs = epoch_lines(families_of(summary, options.by));
   if (options.by == GroupBy::epoch && !epochs.empty()) out += "\n" + epochs;
   const bool marked = std::any_of(selection.singles.begin(), selection.singles.end(),
                                   [](const auto* r) { return r->low_confidence; }) ||

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "report/node_table.hpp"
+#include "report/nodes_table.hpp"
 #include "report/region_tables.hpp"
 #include "report/sparkline.hpp"
 #include "report/table.hpp"
@@ -33,6 +34,7 @@ std::string command_line(const std::vector<std::string>& command) {
 }
 
 std::string end_text(const Manifest& manifest, const Summary& summary) {
+  if (manifest.state == "incomplete") return "incomplete, nodes are missing";
   if (manifest.state != "complete") return "not complete";
   if (manifest.signal) return fmt::format("ended by signal {}", *manifest.signal);
   if (summary.run.exit_code) return fmt::format("exit {}", *summary.run.exit_code);
@@ -67,6 +69,7 @@ std::string heading(const Manifest& manifest, const Summary& summary, const Text
       styled(shortened(fmt::format("{}: {}", name, end_text(manifest, summary)), width), "1", options.colour) + "\n";
   if (!manifest.command.empty()) out += field("command", command_line(manifest.command));
   if (run.duration_s) out += field("duration", duration_text(*run.duration_s));
+  if (const auto where = nodes_in_a_line(summary); !where.empty()) out += field("nodes", where);
   out += field("energy", total_line(run));
   if (run.net_energy_j) {
     double idle = 0;
@@ -86,22 +89,22 @@ std::string heading(const Manifest& manifest, const Summary& summary, const Text
   if (run.modelled_j)
     out +=
         field("estimate", fmt::format("~{}, not measured and not in the energy", with_unit(*run.modelled_j, "J", 2)));
-  for (const auto& node : summary.nodes) {
-    const std::string on = summary.nodes.size() > 1 ? " on " + printable(node.name) : "";
-    if (node.machine_energy_j)
-      out += field("machine", fmt::format("{} with the GPUs that the command could not use{}",
-                                          with_unit(*node.machine_energy_j, "J"), on));
-    if (node.account && node.account->idle_gpus > 0) {
-      const auto& a = *node.account;
-      out +=
-          field("idle GPUs",
-                fmt::format("{} took {} {} {}{}{}", a.idle_gpus, with_unit(a.idle_gpu_j, "J"), kPlusMinus,
-                            with_unit(a.idle_gpu_uncertainty_j, "J", 2),
-                            a.idle_gpu_share ? fmt::format(", {} of the node's energy", percent_text(*a.idle_gpu_share))
-                                             : std::string(),
-                            on));
+  if (few_nodes(summary))
+    for (const auto& node : summary.nodes) {
+      const std::string on = summary.nodes.size() > 1 ? " on " + printable(node.name) : "";
+      if (node.machine_energy_j)
+        out += field("machine", fmt::format("{} with the GPUs that the command could not use{}",
+                                            with_unit(*node.machine_energy_j, "J"), on));
+      if (node.account && node.account->idle_gpus > 0) {
+        const auto& a = *node.account;
+        out += field("idle GPUs", fmt::format("{} took {} {} {}{}{}", a.idle_gpus, with_unit(a.idle_gpu_j, "J"),
+                                              kPlusMinus, with_unit(a.idle_gpu_uncertainty_j, "J", 2),
+                                              a.idle_gpu_share ? fmt::format(", {} of the node's energy",
+                                                                             percent_text(*a.idle_gpu_share))
+                                                               : std::string(),
+                                              on));
+      }
     }
-  }
   if (summary.overhead_cpu_share)
     out += field("measuring", fmt::format("{:.2f} % of one core", 100 * *summary.overhead_cpu_share));
   return out;
@@ -155,10 +158,9 @@ std::optional<double> share_of_total(const Summary& summary, const DomainEnergy&
 
 std::string domain_table(const Summary& summary, std::size_t width) {
   Table table;
-  table.columns = {{"Domain", false, 0},  {"Device", false, 3}, {"Energy", true, 0},
-                   {kPlusMinus, true, 1}, {"Mean", true, 1},    {"Max", true, 2},
-                   {"Covered", true, 1},  {"Method", false, 2}, {"In total", false, 1},
-                   {"Share", false, 4}};
+  table.columns = {{"Domain", false, 0},   {"Device", false, 3}, {"Energy", true, 0},  {kPlusMinus, true, 1},
+                   {"Mean", true, 1},      {"Max", true, 2},     {"Covered", true, 1}, {"Method", false, 2},
+                   {"In total", false, 1}, {"Share", false, 4}};
   const bool several = summary.nodes.size() > 1;
   for (const auto& node : summary.nodes) {
     for (const auto& d : node.domains) {
@@ -167,11 +169,11 @@ std::string domain_table(const Summary& summary, std::size_t width) {
         return v ? mark + with_unit(*v, unit, digits) : std::string(kMissing);
       };
       const int digits = d.measured ? 4 : 2;
-      table.rows.push_back(
-          {domain_label(node, d, several), shortened(printable(d.device), 20), marked(d.energy_j, "J", digits),
-           marked(d.uncertainty_j, "J", 2), marked(d.mean_power_w, "W", digits), marked(d.max_power_w, "W", digits),
-           d.energy_j ? percent_text(d.coverage) : kMissing, method_text(d), d.in_total && d.energy_j ? "yes" : "no",
-           bar(share_of_total(summary, d), kBarWidth)});
+      table.rows.push_back({domain_label(node, d, several), shortened(printable(d.device), 20),
+                            marked(d.energy_j, "J", digits), marked(d.uncertainty_j, "J", 2),
+                            marked(d.mean_power_w, "W", digits), marked(d.max_power_w, "W", digits),
+                            d.energy_j ? percent_text(d.coverage) : kMissing, method_text(d),
+                            d.in_total && d.energy_j ? "yes" : "no", bar(share_of_total(summary, d), kBarWidth)});
     }
   }
   if (table.rows.empty()) return {};
@@ -246,10 +248,10 @@ std::string warning_list(const Summary& summary, const TextOptions& options) {
 std::string render_text(const Manifest& manifest, const Summary& summary, const TextOptions& options) {
   const auto width = static_cast<std::size_t>(std::max(40, options.width));
   std::string out = heading(manifest, summary, options);
-  out += domain_table(summary, width);
+  out += nodes_table(summary, width);
+  if (few_nodes(summary)) out += domain_table(summary, width);
   out += power_pictures(options.power);
-  out += node_tables(summary, options);
-  out += sharing_lines(summary, width);
+  if (few_nodes(summary)) out += node_tables(summary, options) + sharing_lines(summary, width);
   out += missing_gpu_line(summary);
   out += region_tables(summary, options);
   out += pooled_lines(summary, width);

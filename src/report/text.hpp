@@ -10,7 +10,8 @@
 
 namespace ergometer {
 
-enum class GroupBy { epoch, phase, domain };
+// `rank`: each rank's own regions with the energy of its node, instead of the run's.
+enum class GroupBy { epoch, phase, domain, rank };
 
 // Mean power of equal parts of the run; unset where nothing was read.
 struct PowerLine {

@@ -17,13 +17,13 @@ constexpr std::array kSuffixes{Suffix{"_w", Quantity::power, "W"},       Suffix{
                                Suffix{"_hz", Quantity::frequency, "Hz"}, Suffix{"_c", Quantity::temperature, "Cel"},
                                Suffix{"_s", Quantity::duration, "s"}};
 
-struct DomainWord {
+struct NamedScope {
   std::string_view word;
   Scope scope;
 };
-constexpr std::array kPlaces{DomainWord{"gpu", Scope::gpu},   DomainWord{"package", Scope::package},
-                             DomainWord{"dram", Scope::dram}, DomainWord{"module", Scope::module},
-                             DomainWord{"psys", Scope::psys}, DomainWord{"node", Scope::node}};
+constexpr std::array kPlaces{NamedScope{"gpu", Scope::gpu},   NamedScope{"package", Scope::package},
+                             NamedScope{"dram", Scope::dram}, NamedScope{"module", Scope::module},
+                             NamedScope{"psys", Scope::psys}, NamedScope{"node", Scope::node}};
 
 // "gpu0-samples" is domain gpu/0 of scope gpu; any other name is a domain of its own of scope node.
 void place(std::string_view sensor, Channel& channel) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "base/file.hpp"
 #include "base/text.hpp"
@@ -85,11 +86,21 @@ Result<RunReader> RunReader::open(const fs::path& dir) {
 void RunReader::read_nodes() {
   std::vector<std::string> folders = list_dir(dir_ / "nodes");
   std::error_code error;
-  std::erase_if(folders, [&](const std::string& name) { return !fs::is_directory(dir_ / "nodes" / name, error); });
-  for (const std::string& name : manifest_.nodes)
-    if (std::find(folders.begin(), folders.end(), file_name_of(name)) == folders.end())
-      warnings_.push_back({"node-missing", fmt::format("{} has no folder for the node {}", dir_.string(), name),
-                           "copy the whole run directory"});
+  // A name with a dot is a part that is about to be claimed.
+  std::erase_if(folders, [&](const std::string& name) {
+    return name.starts_with('.') || !fs::is_directory(dir_ / "nodes" / name, error);
+  });
+  auto parts = read_raw_parts(dir_, folders, warnings_);
+  if (manifest_.parts || !parts.empty()) {
+    parts_ = join_parts(std::move(parts), manifest_, warnings_);
+    for (const std::string& name : parts_.left_out) std::erase(folders, name);
+  } else {
+    const std::set<std::string> known(folders.begin(), folders.end());
+    for (const std::string& name : manifest_.nodes)
+      if (!known.contains(file_name_of(name)))
+        warnings_.push_back({"node-missing", fmt::format("{} has no folder for the node {}", dir_.string(), name),
+                             "copy the whole run directory"});
+  }
   for (const std::string& folder : folders) read_node(folder);
 }
 
@@ -111,13 +122,28 @@ void RunReader::read_node(const std::string& folder) {
     warnings_.push_back({"node-damaged", complaint, "the sensors' channels are inferred from their columns' names"});
   // The folder is what is there; a name that does not lead to it would find no samples.
   if (file_name_of(node.name) != folder) node.name = folder;
+  index_.emplace(node.name, nodes_.size());
   nodes_.push_back(std::move(node));
 }
 
 const Node* RunReader::find(const std::string& node) const {
-  for (const Node& candidate : nodes_)
-    if (candidate.name == node) return &candidate;
-  return nullptr;
+  const auto found = index_.find(node);
+  return found == index_.end() ? nullptr : &nodes_[found->second];
+}
+
+const RunPart* RunReader::find_part(const std::string& node) const {
+  const auto found = parts_.by_node.find(file_name_of(node));
+  return found == parts_.by_node.end() ? nullptr : &found->second;
+}
+
+const Manifest& RunReader::part(const std::string& node) const {
+  const RunPart* part = find_part(node);
+  return part ? part->manifest : manifest_;
+}
+
+ClockMap RunReader::clock(const std::string& node) const {
+  const RunPart* part = find_part(node);
+  return part ? part->clock : ClockMap();
 }
 
 fs::path RunReader::folder(const std::string& node) const { return dir_ / "nodes" / file_name_of(node); }
@@ -149,14 +175,23 @@ Result<Trace> RunReader::samples(const std::string& node, const std::string& sen
       if (candidate.name == sensor) info = &candidate;
   const auto content = read_file(file->path, kMaxTable);
   if (!content) return tl::unexpected(content.error());
-  return parse_samples(*content, file->compressed, sensor, info, file->path.string(), damage ? *damage : warnings_);
+  auto trace =
+      parse_samples(*content, file->compressed, sensor, info, file->path.string(), damage ? *damage : warnings_);
+  if (const RunPart* moved = find_part(node); trace && moved) moved->clock.move(trace->t_ns);
+  return trace;
 }
 
-// The latest time that anything of the run bears.
+// The latest time that anything of the node bears, in its own clock.
 MonoTime RunReader::last_moment(const std::string& node) {
-  std::int64_t last = manifest_.begin ? to_ns(*manifest_.begin) : 0;
-  for (const ClockPair& pair : manifest_.clocks) last = std::max(last, to_ns(pair.mono));
-  if (manifest_.end) last = std::max(last, to_ns(*manifest_.end));
+  const RunPart* moved = find_part(node);
+  // What is in the reference's time already is left to the samples: they go on as long as the node lives.
+  std::int64_t last = 0;
+  if (!moved || moved->clock.same()) {
+    const Manifest& manifest = part(node);
+    if (manifest.begin) last = to_ns(*manifest.begin);
+    for (const ClockPair& pair : manifest.clocks) last = std::max(last, to_ns(pair.mono));
+    if (manifest.end) last = std::max(last, to_ns(*manifest.end));
+  }
   for (const std::string& sensor : sensors(node)) {
     const auto file = sample_file(folder(node), sensor);
     const auto content = file ? read_file(file->path, kMaxTable) : std::string();
@@ -173,14 +208,20 @@ Result<std::vector<Region>> RunReader::regions(const std::string& node) {
   std::vector<Region> regions;
   if (!text->empty()) {
     regions = parse_regions(*text, file.string(), warnings_);
-  } else if (manifest_.state != "complete") {
-    MarkerLog log(dir_ / "markers");
+  } else if (part(node).state != "complete") {
+    const fs::path markers = (find_part(node) ? folder(node) : dir_) / "markers";
+    MarkerLog log(markers);
     log.poll();
     regions = log.regions(last_moment(node));
     if (log.damaged() > 0)
       warnings_.push_back(
-          {"markers-damaged", fmt::format("{}: {} records left out", (dir_ / "markers").string(), log.damaged()), ""});
+          {"markers-damaged", fmt::format("{}: {} records left out", markers.string(), log.damaged()), ""});
   }
+  if (const RunPart* moved = find_part(node); moved && !moved->clock.same())
+    for (Region& region : regions) {
+      region.begin = moved->clock.to_reference(region.begin);
+      region.end = moved->clock.to_reference(region.end);
+    }
   sort_by_begin(regions);
   return regions;
 }
@@ -190,6 +231,8 @@ Result<std::vector<Event>> RunReader::events(const std::string& node) {
   const auto text = read_or_empty(file, kMaxTable);
   if (!text) return tl::unexpected(text.error());
   auto events = parse_events(*text, file.string(), warnings_);
+  if (const RunPart* moved = find_part(node); moved && !moved->clock.same())
+    for (Event& event : events) event.t = moved->clock.to_reference(event.t);
   std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.t < b.t; });
   return events;
 }

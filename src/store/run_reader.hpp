@@ -1,8 +1,10 @@
-// RunReader: reads a run directory, also a running, cut, damaged or hand-written one. Used by the command line.
+// RunReader: reads a run directory, also a running, cut, damaged or hand-written one. Of a run that several machines
+// wrote everything is given in the time of one of them, the reference. Used by the command line.
 #pragma once
 
 #include <filesystem>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/result.hpp"
@@ -10,6 +12,7 @@
 #include "model/node.hpp"
 #include "model/region.hpp"
 #include "model/trace.hpp"
+#include "store/run_parts.hpp"
 
 namespace ergometer {
 
@@ -23,6 +26,13 @@ class RunReader {
   [[nodiscard]] const std::filesystem::path& dir() const { return dir_; }
   [[nodiscard]] const Manifest& manifest() const { return manifest_; }
   [[nodiscard]] const std::vector<Node>& nodes() const { return nodes_; }
+  // Whether the nodes have parts of their own.
+  [[nodiscard]] bool has_parts() const { return !parts_.by_node.empty(); }
+  // Of a run that several machines wrote: what the node's own part says, in the reference's time. Else the run's
+  // manifest.
+  [[nodiscard]] const Manifest& part(const std::string& node) const;
+  // From the node's clock to the reference's.
+  [[nodiscard]] ClockMap clock(const std::string& node) const;
   // Damage found so far, by open and by the reads below.
   [[nodiscard]] const std::vector<Warning>& warnings() const { return warnings_; }
 
@@ -43,12 +53,15 @@ class RunReader {
   void read_nodes();
   void read_node(const std::string& folder);
   [[nodiscard]] const Node* find(const std::string& node) const;
+  [[nodiscard]] const RunPart* find_part(const std::string& node) const;
   [[nodiscard]] std::filesystem::path folder(const std::string& node) const;
   [[nodiscard]] MonoTime last_moment(const std::string& node);
 
   std::filesystem::path dir_;
   Manifest manifest_;
   std::vector<Node> nodes_;
+  std::unordered_map<std::string, std::size_t> index_;  // by name into nodes_
+  RunParts parts_;
   mutable std::vector<Warning> warnings_;  // samples() is const, so that threads can share a reader
 };
 

@@ -5,7 +5,7 @@ import hashlib
 from harness import *
 
 COLUMNS = ("level,node,path,name,index,count,t_begin_s,duration_s,cut,domain,device,scope,method,measured,in_total,"
-           "energy_j,uncertainty_j,mean_power_w,max_power_w,coverage,filled_j,gap_j,note")
+           "energy_j,uncertainty_j,mean_power_w,max_power_w,coverage,filled_j,gap_j,note,rank")
 
 
 def strict_json(text):

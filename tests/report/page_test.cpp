@@ -142,6 +142,20 @@ TEST(MakeLanes, ShowsOneRankAndCountsTheOthers) {
   EXPECT_TRUE(make_lanes({}, 0).depths.empty());
 }
 
+TEST(MakeTracks, EachRankHasLanesOfItsOwn) {
+  const auto tracks = make_tracks({region(0, 10, "a", 1), region(0, 10, "b", 0), region(20, 30, "b", 0)}, 0, 8);
+  ASSERT_EQ(tracks.size(), 2u);
+  EXPECT_EQ(tracks[0].track, "rank 0");
+  EXPECT_EQ(tracks[0].regions, 2u);
+  EXPECT_EQ(tracks[1].track, "rank 1");
+  EXPECT_EQ(tracks[0].hidden + tracks[1].hidden, 0u);
+  const auto few = make_tracks({region(0, 10, "a", 1), region(0, 10, "b", 0)}, 0, 1);
+  ASSERT_EQ(few.size(), 1u);
+  EXPECT_EQ(few[0].hidden, 1u);
+  // Without ranks the one track has no name.
+  EXPECT_EQ(make_tracks({region(0, 10, "a")}, 0, 8).at(0).track, "");
+}
+
 TEST(Html, TextAndJsonCannotEndTheirPlace) {
   EXPECT_EQ(html_escaped("<a href='x'>&\"\x01"), "&lt;a href=&#39;x&#39;&gt;&amp;&quot;\xEF\xBF\xBD");
   EXPECT_EQ(script_safe(R"({"a":"</script>&"})"), R"({"a":"\u003c/script\u003e\u0026"})");

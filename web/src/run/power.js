@@ -82,17 +82,31 @@ function notes(lines, lanes, throttles, data) {
   return out;
 }
 
-// The rows below the figure: one a depth, of the first node that has regions.
+// The rows below the figure: for each rank of each node one a depth; of many ranks only the outermost regions.
 function laneRows(data) {
-  const lane = data.lanes.find((l) => l.bars.length);
-  if (!lane) return {rows: [], bars: [], height: 0, notes: []};
-  const depths = 1 + Math.max(...lane.bars.map((b) => b[0]));
-  const merged = lane.bars.some((b) => b[4] > 1);
-  const out = [];
-  if (lane.track) out.push(`Regions of ${lane.track} are drawn; ${count(lane.hidden, "region")} of others overlap them.`);
-  if (merged) out.push(`Some bars stand for several of ${count(lane.regions, "region")} that are too narrow to be told apart.`);
-  if (lane.deeper) out.push(`${count(lane.deeper, "region")} nested deeper than ${depths} levels are left out.`);
-  return {rows: Array.from({length: depths}, (_, i) => i), bars: lane.bars, height: 22 * depths + 14, notes: out};
+  const tracks = data.lanes.filter((l) => l.bars.length);
+  if (!tracks.length) return {rows: [], bars: [], height: 0, notes: [], labels: []};
+  const most = tracks.length > 8 ? 1 : tracks.length > 3 ? 2 : 6;
+  const several = data.nodes.length > 1;
+  const bars = [], labels = [], out = [];
+  let row = 0, inner = 0;
+  for (const lane of tracks) {
+    const depths = Math.min(most, 1 + Math.max(...lane.bars.map((b) => b[0])));
+    for (const bar of lane.bars) {
+      if (bar[0] < depths) bars.push([bar[0] + row, ...bar.slice(1)]);
+      else inner += bar[4];
+    }
+    labels.push({row, text: [several ? lane.node : null, lane.track || null].filter(Boolean).join(" ")});
+    row += depths;
+  }
+  const hidden = tracks.reduce((n, l) => n + l.hidden, 0), deeper = tracks.reduce((n, l) => n + l.deeper, 0) + inner;
+  const regions = tracks.reduce((n, l) => n + l.regions, 0);
+  if (tracks.length > 1) out.push(`Regions of ${listed(labels.map((l) => l.text))} are drawn, one below the other.`);
+  if (hidden) out.push(`${tracks.length === 1 && tracks[0].track ? `Regions of ${tracks[0].track} are drawn; ` : ""}${count(hidden, "region")} of others overlap them.`);
+  if (bars.some((b) => b[4] > 1)) out.push(`Some bars stand for several of ${count(regions, "region")} that are too narrow to be told apart.`);
+  if (deeper) out.push(`${count(deeper, "region")} nested deeper than ${count(most, "level")} are left out.`);
+  if (data.nodes_total > data.nodes.length) out.push(`Figures are of the first ${data.nodes.length} of ${data.nodes_total} nodes; the totals are of all.`);
+  return {rows: Array.from({length: row}, (_, i) => i), bars, height: (tracks.length > 3 ? 16 : 22) * row + 14, notes: out, labels: tracks.length > 1 ? labels : []};
 }
 
 const shortName = (path) => path.slice(path.lastIndexOf("/") + 1);
@@ -120,6 +134,8 @@ function option({lines, lanes, throttles, from, to, state, data}) {
     xAxes.push({type: "value", gridIndex: 1, min: from, max: to, show: false});
     yAxes.push({type: "value", gridIndex: 1, min: 0, max: lanes.rows.length, inverse: true, show: false});
     series.push(laneSeries(lanes));
+    if (lanes.labels.length) yAxes[1] = {...yAxes[1], show: true, axisLine: {show: false}, axisTick: {show: false}, splitLine: {show: false},
+      axisLabel: {customValues: lanes.labels.map((l) => l.row + 0.5), formatter: (y) => laneLabel(lanes, y), fontSize: 10}};
   }
   const slider = {type: "slider", xAxisIndex: xAxes.map((_, i) => i), height: 18, bottom: 8, filterMode: "none", showDetail: false, brushSelect: false,
     borderColor: g.line, fillerColor: g.band, handleStyle: {color: g.soft}, moveHandleSize: 4, showDataShadow: false,
@@ -152,7 +168,7 @@ function tooltip(hits, lines, span) {
 
 // Every other epoch is shaded, so that they can be told apart without a line more.
 function bands(data) {
-  const epochs = data.lanes.flatMap((l) => l.bars).filter((b) => /(^|\/)epoch(\[\d+\])?$/.test(b[3]));
+  const epochs = (data.lanes.find((l) => l.bars.length)?.bars ?? []).filter((b) => /(^|\/)epoch(\[\d+\])?$/.test(b[3]));
   return epochs.filter((_, i) => i % 2 === 0).slice(0, 400).map((b) => [{xAxis: b[1]}, {xAxis: b[2]}]);
 }
 
@@ -187,6 +203,11 @@ function laneSeries(lanes) {
         textConfig: {position: "inside"}};
     },
   };
+}
+
+function laneLabel(lanes, y) {
+  const text = lanes.labels.find((l) => Math.abs(l.row + 0.5 - y) < 0.01)?.text ?? "";
+  return text.length > 11 ? `${text.slice(0, 4)}…${text.slice(-6)}` : text;
 }
 
 const family = (path) => shortName(path).replace(/\[.*$/, "");
