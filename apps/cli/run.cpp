@@ -81,7 +81,8 @@ class Run {
   int measure() {
     if (const auto signal = idle(options_.idle_before, true)) {
       session_.event("session", "note", fmt::format("ended by signal {} before the command began", *signal));
-      if (part_) part_->refuse({ErrorCode::unavailable, fmt::format("ended by signal {} before it began", *signal), ""});
+      if (part_)
+        part_->refuse({ErrorCode::unavailable, fmt::format("ended by signal {} before it began", *signal), ""});
       stop();
       return 128 + *signal;
     }
@@ -206,7 +207,8 @@ SessionOptions session_options(const RunOptions& options, const Context& context
   session.discover.cpu_tdp_w = options.cpu_tdp_w;
   session.require = list_of(options.require);
   if (session.discover.environment.contains("SLURM_JOB_ID"))
-    session.place = place_of(nullptr, this_machine(context.host_root), find_whereabouts(context.host(), session.discover.environment));
+    session.place = place_of(nullptr, this_machine(context.host_root),
+                             find_whereabouts(context.host(), session.discover.environment));
   session.late_devices = parse_duration(options.idle_before).value_or(Nanos{0}) == Nanos{0};
   return session;
 }
@@ -223,7 +225,8 @@ int run_alone(const RunOptions& options, const Context& context, Prepared prepar
   const auto folder = run_folder(options.output, options.store, prepared.name);
   if (!folder) return report_error(folder.error(), kCannotMeasure);
   // The process is made first, while this one has a single thread and little memory to copy.
-  auto command = RunCommand::prepare(prepared.file, context.measured_command, folder->path, std::move(prepared.epochs), signals);
+  auto command =
+      RunCommand::prepare(prepared.file, context.measured_command, folder->path, std::move(prepared.epochs), signals);
   if (!command) return report_error(command.error(), kCannotMeasure);
   // Many small threads: few heaps for all are smaller than one for each; with a single one they wait for each other.
   ::mallopt(M_ARENA_MAX, 4);
@@ -244,7 +247,8 @@ int run_alone(const RunOptions& options, const Context& context, Prepared prepar
 // The command of a rank whose node another process measures, or nobody.
 int run_along(const Context& context, Prepared prepared, Signals& signals, const fs::path& marker_root,
               std::optional<Registration>* registration) {
-  auto command = RunCommand::prepare(prepared.file, context.measured_command, marker_root, std::move(prepared.epochs), signals);
+  auto command =
+      RunCommand::prepare(prepared.file, context.measured_command, marker_root, std::move(prepared.epochs), signals);
   if (!command) return report_error(command.error(), kCannotMeasure);
   const auto tell = [&](const std::function<void(Member&)>& change) {
     if (!registration || !*registration) return;
@@ -280,23 +284,29 @@ int follow(const Context& context, Prepared prepared, Signals& signals, Follower
   if (signal != 0) return 128 + signal;
   const auto leader = follower.leader_name();
   if (const auto* refused = std::get_if<Follower::Refused>(&opening))
-    return report_error({refused->why.code, fmt::format("{}, which measures this node, could not begin: {}", leader,
-                                                        refused->why.message),
+    return report_error({refused->why.code,
+                         fmt::format("{}, which measures this node, could not begin: {}", leader, refused->why.message),
                          refused->why.hint},
                         kCannotMeasure);
   const auto* opened = std::get_if<Follower::Opened>(&opening);
   if (!opened) {
-    report_error({ErrorCode::lost, fmt::format("warning: {}, which was to measure this node, is gone: the command runs "
-                                               "without being measured", leader), ""});
+    report_error({ErrorCode::lost,
+                  fmt::format("warning: {}, which was to measure this node, is gone: the command runs "
+                              "without being measured",
+                              leader),
+                  ""});
     return run_along(context, std::move(prepared), signals, {}, nullptr);
   }
   if (!follower.registration())
-    report_error({ErrorCode::io, fmt::format("warning: node-local storage takes no more: {}, which measures this node, does "
-                                             "not know of this rank", leader),
+    report_error({ErrorCode::io,
+                  fmt::format("warning: node-local storage takes no more: {}, which measures this node, does "
+                              "not know of this rank",
+                              leader),
                   "free space there, or name another folder with ERGOMETER_LOCAL_DIR"});
   const int code = run_along(context, std::move(prepared), signals, opened->place.node, &follower.registration());
   if (!follower.leader_lives())
-    report_error({ErrorCode::lost, fmt::format("warning: {}, which measured this node, ended early: the record is cut", leader), ""});
+    report_error({ErrorCode::lost,
+                  fmt::format("warning: {}, which measured this node, ended early: the record is cut", leader), ""});
   return code;
 }
 
@@ -307,9 +317,16 @@ int lead(const RunOptions& options, const Context& context, Prepared prepared, S
   const FolderWish wish{options.output, options.store, prepared.name};
   const auto refuse = [&](const Error& why) {
     part.refuse(why);
+    part.take_back();
     return report_error(why, why.code == ErrorCode::invalid_argument ? kUsage : kCannotMeasure);
   };
-  if (auto joined = part.join(wish, settings, host.clock); !joined) return refuse(joined.error());
+  if (auto joined = part.join(wish, settings, host.clock); !joined) {
+    if (part.has_seat() || joined.error().code != ErrorCode::exists) return refuse(joined.error());
+    // Most likely another rank, of which nothing is known without node-local storage.
+    report_error(
+        {ErrorCode::exists, "warning: the command runs without being measured: " + joined.error().message, ""});
+    return run_along(context, std::move(prepared), signals, {}, nullptr);
+  }
   auto command = RunCommand::prepare(prepared.file, context.measured_command, part.record().node,
                                      std::move(prepared.epochs), signals);
   if (!command) return refuse(command.error());
@@ -331,10 +348,12 @@ int lead(const RunOptions& options, const Context& context, Prepared prepared, S
 }
 
 // As one of the ranks of a launch; unset if this is none.
-std::optional<int> run_as_rank(const RunOptions& options, const Context& context, Prepared& prepared, Signals& signals) {
+std::optional<int> run_as_rank(const RunOptions& options, const Context& context, Prepared& prepared,
+                               Signals& signals) {
   const auto environment = current_environment();
   if (is_nameless_launch(environment))
-    report_error({ErrorCode::unsupported, "warning: this launcher gives its ranks no common name: each measures the whole node",
+    report_error({ErrorCode::unsupported,
+                  "warning: this launcher gives its ranks no common name: each measures the whole node",
                   "give all ranks of a launch the same new ERGOMETER_LAUNCH"});
   const auto place = find_rank(context, environment);
   if (!place) return std::nullopt;

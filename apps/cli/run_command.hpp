@@ -1,5 +1,5 @@
-// One command on its way: its process, its streams if they are looked at, and its epochs. The same for a command that is
-// measured here and for one whose node another process measures. Used by run.
+// One command on its way: its process, its streams if they are looked at, and its epochs. The same for a command that
+// is measured here and for one whose node another process measures. Used by run.
 #pragma once
 
 #include <filesystem>
@@ -17,13 +17,15 @@ namespace ergometer::cli {
 
 class RunCommand {
  public:
-  // Forks (see Command::prepare). `epochs` may be null: then the command inherits our streams. `signals` must outlive this.
+  // Forks (see Command::prepare). `epochs` may be null: then the command inherits our streams. `signals` must outlive
+  // this.
   [[nodiscard]] static Result<std::unique_ptr<RunCommand>> prepare(const std::filesystem::path& file,
                                                                    const std::vector<std::string>& argv,
                                                                    const std::filesystem::path& marker_root,
-                                                                   std::unique_ptr<EpochMarks> epochs, Signals& signals);
-  // Lets it go. Error: what exec answered. `warn` is told of trouble that does not keep it from running; `live` gives way
-  // to what it prints.
+                                                                   std::unique_ptr<EpochMarks> epochs,
+                                                                   Signals& signals);
+  // Lets it go. Error: what exec answered. `warn` is told of trouble that does not keep it from running; `live` gives
+  // way to what it prints.
   [[nodiscard]] Result<void> begin(const std::function<void(Warning)>& warn, LiveLine& live);
   struct Ended {
     CommandEnd how;

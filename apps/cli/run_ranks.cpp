@@ -1,7 +1,6 @@
 #include "run_ranks.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,8 +15,8 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr Nanos kGather = 500ms;      // for the ranks of this node before its GPUs are looked for
-constexpr Nanos kLateComers = 5s;     // since this process began: until then ranks that are missing may still come
+constexpr Nanos kGather = 500ms;   // for the ranks of this node before its GPUs are looked for
+constexpr Nanos kLateComers = 5s;  // since this process began: until then ranks that are missing may still come
 constexpr Nanos kLookAtRanks = 50ms;
 constexpr Nanos kAfterSignal = 5s;
 constexpr int kMostFolders = 1000;
@@ -63,7 +62,8 @@ std::optional<Seat> take_rank_seat(const RankPlace& place, const FolderWish& wis
   if (auto follower = follow_step(place.local_folders, request)) return Seat(std::move(*follower));
   if (!place.launch.has_peers()) return std::nullopt;
   if (!wish.output.empty())
-    request.launch += fmt::format("-{:016x}", std::hash<std::string>{}(fs::absolute(wish.output).lexically_normal().string()));
+    request.launch +=
+        fmt::format("-{:016x}", std::hash<std::string>{}(fs::absolute(wish.output).lexically_normal().string()));
   return take_seat(place.local_folders, request);
 }
 
@@ -119,7 +119,8 @@ Result<std::unique_ptr<RunWriter>> NodePart::join_run(const FolderWish& wish, co
     // Without node-local storage an earlier run cannot be told from this one, which another rank here measures.
     if (writer || writer.error().code != ErrorCode::exists || !leader_) return writer;
   }
-  return fail(ErrorCode::exists, fmt::format("no free name for a run in {}", wish.store.string()), "give one with -o RUN");
+  return fail(ErrorCode::exists, fmt::format("no free name for a run in {}", wish.store.string()),
+              "give one with -o RUN");
 }
 
 Result<void> NodePart::join(const FolderWish& wish, SessionOptions& options, const std::shared_ptr<Clock>& clock) {
@@ -148,17 +149,21 @@ Result<void> NodePart::join(const FolderWish& wish, SessionOptions& options, con
   return {};
 }
 
+bool NodePart::is_of_one_node() const {
+  const auto& launch = place_.launch;
+  return launch.node_count == 1 || launch.expected_nodes.size() == 1 ||
+         (launch.world_size && launch.world_size == launch.local_size);
+}
+
 // A run of one node needs no clock but its own.
 void NodePart::offer_clock() {
-  if (place_.launch.node_count == 1 || place_.launch.expected_nodes.size() == 1) return;
+  if (is_of_one_node()) return;
   auto server = ClockServer::open(place_.machine.clock());
-  // The secret in it is for this user's processes only.
-  const auto mask = ::umask(077);
-  auto written = server ? write_file_atomically(record_.run / "clock.json", clock_address_to_json((*server)->address()))
-                        : Result<void>(tl::unexpected(server.error()));
-  ::umask(mask);
+  const auto written = server ? write_clock_address(record_.run / "clock.json", (*server)->address())
+                              : Result<void>(tl::unexpected(server.error()));
   if (!written) {
-    session_->warn({"clock-exchange", "this node's clock cannot be asked: " + written.error().message, written.error().hint});
+    session_->warn(
+        {"clock-exchange", "this node's clock cannot be asked: " + written.error().message, written.error().hint});
     return;
   }
   server_ = std::move(*server);
@@ -190,6 +195,17 @@ void NodePart::refuse(const Error& why) {
   if (leader_) leader_->give_up(why);
 }
 
+void NodePart::take_back() {
+  if (record_.node.empty()) return;
+  std::error_code ec;
+  fs::remove_all(record_.node, ec);
+  // What other nodes may be about to join stays.
+  if (!is_of_one_node()) return;
+  ::rmdir((record_.run / "nodes").c_str());
+  fs::remove(record_.run / "run.json", ec);
+  ::rmdir(record_.run.c_str());
+}
+
 void NodePart::command_begins() {
   update([&](Member& m) { m.begin = clock_->now(); });
 }
@@ -202,13 +218,25 @@ void NodePart::command_ended(std::optional<int> exit_code, std::optional<int> si
   });
 }
 
+void NodePart::note_ranks(RanksTogether together) {
+  // A step has no command of its own.
+  if (leader_ && leader_->leads_step()) std::erase_if(together.ranks, [](const RankEnd& r) { return r.rank < 0; });
+  session_->note_ranks(std::move(together.ranks), std::move(together.aliases));
+}
+
 void NodePart::look() {
-  for (const auto& member : members()) {
+  const auto all = members();
+  const auto news = all.size() + static_cast<std::size_t>(
+                                     std::ranges::count_if(all, [](const Member& m) { return m.end.has_value(); }));
+  // For a record that is cut, should this process be killed.
+  if (session_ && std::exchange(seen_news_, news) != news) note_ranks(ranks_together(all, node_));
+  for (const auto& member : all) {
     if (member.pid == self_.pid && member.pid_namespace == self_.pid_namespace) continue;
     const auto who = member.rank ? fmt::format("rank {}", *member.rank) : fmt::format("process {}", member.pid);
     if (member.pid_namespace != self_.pid_namespace) {
       if (session_ && !std::exchange(told_namespace_, true))
-        session_->warn({"rank-namespace", who + " runs in a process namespace of its own: its processes are not in the tree",
+        session_->warn({"rank-namespace",
+                        who + " runs in a process namespace of its own: its processes are not in the tree",
                         "start all ranks of a node in one container"});
       continue;
     }
@@ -244,9 +272,8 @@ void NodePart::finish(const std::vector<Member>& tasks) {
   for (const auto& task : tasks)
     if (std::ranges::none_of(all, [&](const Member& m) { return m.rank == task.rank; })) all.push_back(task);
   auto together = ranks_together(all, node_);
-  if (leader_ && leader_->leads_step()) std::erase_if(together.ranks, [](const RankEnd& r) { return r.rank < 0; });
-  session_->note_ranks(std::move(together.ranks), std::move(together.aliases));
   session_->command_ended(together.exit_code, together.signal, together.begin, together.end);
+  note_ranks(std::move(together));
   if (watch_) {
     auto outcome = watch_->stop();
     session_->note_clock(std::move(outcome.link));
@@ -268,7 +295,8 @@ std::vector<std::string> NodePart::unfinished_nodes(Nanos patience) const {
       const bool known = std::ranges::find(finished, node) != finished.end();
       const auto part = known ? std::nullopt : part_at(record_.run, node);
       std::erase(waiting, node);
-      if (part && part->place) std::erase_if(waiting, [&](const auto& n) { return std::ranges::count(part->place->aliases, n) > 0; });
+      if (part && part->place)
+        std::erase_if(waiting, [&](const auto& n) { return std::ranges::count(part->place->aliases, n) > 0; });
       if (!known && part && part->state == "complete") finished.push_back(node);
       if (known || (part && part->state == "complete"))
         ++complete;

@@ -54,10 +54,12 @@ class NodePart {
   NodePart& operator=(const NodePart&) = delete;
   ~NodePart();
 
-  // Waits a moment for the other ranks that belong here, since their GPUs count as well, then begins or joins the run and
-  // fills in what a session needs to measure this part. A folder that STORE/NAME-KEY names already, of an earlier run of
-  // this launch, is left alone: then -2, -3, ... Errors as of RunWriter::join.
+  // Waits a moment for the other ranks that belong here, since their GPUs count as well, then begins or joins the run
+  // and fills in what a session needs to measure this part. A folder that STORE/NAME-KEY names already, of an earlier
+  // run of this launch, is left alone: then -2, -3, ... Errors as of RunWriter::join.
   [[nodiscard]] Result<void> join(const FolderWish& wish, SessionOptions& options, const std::shared_ptr<Clock>& clock);
+  // Whether other ranks on this machine can be known of.
+  [[nodiscard]] bool has_seat() const { return leader_.has_value(); }
   [[nodiscard]] const RecordPlace& record() const { return record_; }
   // The node whose clock the others refer to, and which tells the summary.
   [[nodiscard]] bool is_reference() const { return is_reference_; }
@@ -66,7 +68,10 @@ class NodePart {
   void started(Session& session);
   // Everything is ready: the other ranks' commands may begin.
   void open();
+  // Nothing is measured: the other ranks learn why and end.
   void refuse(const Error& why);
+  // Removes what join() made, as far as no other node may have begun to use it.
+  void take_back();
   // Of this process's own command, or of the whole step where it has none.
   void command_begins();
   void command_ended(std::optional<int> exit_code, std::optional<int> signal, MonoTime at);
@@ -83,7 +88,9 @@ class NodePart {
 
  private:
   [[nodiscard]] Result<std::unique_ptr<RunWriter>> join_run(const FolderWish& wish, const Manifest& part) const;
+  [[nodiscard]] bool is_of_one_node() const;
   void offer_clock();
+  void note_ranks(RanksTogether together);
   void wait_for_ranks() const;
   void update(const std::function<void(Member&)>& change);
   [[nodiscard]] std::vector<Member> members() const;
@@ -98,6 +105,7 @@ class NodePart {
   std::shared_ptr<Clock> clock_;
   std::shared_ptr<ProcessRoots> roots_ = std::make_shared<ProcessRoots>();
   std::vector<Environment> known_devices_;
+  std::size_t seen_news_ = 0;
   bool told_devices_ = false, told_namespace_ = false;
   Session* session_ = nullptr;
   std::unique_ptr<ClockServer> server_;

@@ -1,6 +1,6 @@
-// `ergometer step`: measures one node's part of a step that somebody else starts (the SPANK plugin, in Slurm's step daemon),
-// until a descriptor closes. What is started inside with `ergometer run` takes part in the same run. Not for people, so
-// that the help does not show it.
+// `ergometer step`: measures one node's part of a step that somebody else starts (the SPANK plugin, in Slurm's step
+// daemon), until a descriptor closes. What is started inside with `ergometer run` takes part in the same run. Not for
+// people, so that the help does not show it.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <malloc.h>
@@ -122,12 +122,14 @@ bool ended_by_signal(const Signals& signals) {
 }
 
 // Another process measures this machine (several nodes of the batch system lie on it).
-int follow_step_leader(const StepOptions& options, Follower& follower, const Signals& signals, const std::string& node) {
+int follow_step_leader(const StepOptions& options, Follower& follower, const Signals& signals,
+                       const std::string& node) {
   const auto opening = follower.wait([&] { return ended_by_signal(signals); });
   const auto* opened = std::get_if<Follower::Opened>(&opening);
   if (!opened)
-    return report_error({ErrorCode::lost, fmt::format("{}, which measures this machine, could not begin", follower.leader_name()), ""},
-                        kCannotMeasure);
+    return report_error(
+        {ErrorCode::lost, fmt::format("{}, which measures this machine, could not begin", follower.leader_name()), ""},
+        kCannotMeasure);
   tell_ready(options, opened->place.node);
   TaskNews news(options.until_fd, node);
   while (news.wait(kStepTick) && !ended_by_signal(signals)) {
@@ -151,6 +153,7 @@ int measure_step(const StepOptions& options, const Context& context, NodePart& p
   auto settings = step_session(options, context);
   const auto refuse = [&](const Error& why) {
     part.refuse(why);
+    part.take_back();
     return report_error(why, kCannotMeasure);
   };
   if (auto joined = part.join({options.output, options.store, options.name}, settings, host.clock); !joined)
@@ -171,7 +174,8 @@ int measure_step(const StepOptions& options, const Context& context, NodePart& p
   if (const auto stopped = (*session)->stop(); !stopped) return report_error(stopped.error(), kCannotMeasure);
   if (part.is_reference() && part.unfinished_nodes(kOtherParts).empty())
     if (const auto loaded = load_run(part.record().run); loaded)
-      if (const auto written = write_summary(part.record().run, loaded->summary); !written) report_error(written.error());
+      if (const auto written = write_summary(part.record().run, loaded->summary); !written)
+        report_error(written.error());
   std::fflush(nullptr);
   if ((*session)->left_thread_behind()) ::_exit(0);
   return 0;
@@ -181,13 +185,15 @@ int step(const StepOptions& options, const Context& context) {
   const auto environment = current_environment();
   const auto place = find_rank(context, environment);
   if (!place)
-    return report_error({ErrorCode::invalid_argument, "there is no step here", "this command is started inside a Slurm step"});
+    return report_error(
+        {ErrorCode::invalid_argument, "there is no step here", "this command is started inside a Slurm step"});
   for (const int fd : {options.until_fd, options.ready_fd})
     if (fd >= 0 && ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
       return report_error(errno_error("use", fmt::format("descriptor {}", fd), errno));
   Signals signals;
   auto seat = take_step_seat(*place, options.root_pid);
-  if (auto* follower = std::get_if<Follower>(&seat)) return follow_step_leader(options, *follower, signals, place->here.node);
+  if (auto* follower = std::get_if<Follower>(&seat))
+    return follow_step_leader(options, *follower, signals, place->here.node);
   std::optional<Leader> leader;
   if (auto* leads = std::get_if<Leader>(&seat)) leader = std::move(*leads);
   NodePart part(*place, std::move(leader), environment);
@@ -199,8 +205,12 @@ int step(const StepOptions& options, const Context& context) {
 void add_step(CLI::App& app, Context& context) {
   auto* sub = app.add_subcommand("step", "Measure a node's part of a step until a descriptor closes")->group("");
   auto options = std::make_shared<StepOptions>();
-  sub->add_option("--until-fd", options->until_fd, "Descriptor whose end of file ends the step")->required()->check(CLI::NonNegativeNumber);
-  sub->add_option("--root-pid", options->root_pid, "The tasks are below this process")->required()->check(CLI::PositiveNumber);
+  sub->add_option("--until-fd", options->until_fd, "Descriptor whose end of file ends the step")
+      ->required()
+      ->check(CLI::NonNegativeNumber);
+  sub->add_option("--root-pid", options->root_pid, "The tasks are below this process")
+      ->required()
+      ->check(CLI::PositiveNumber);
   sub->add_option("--ready-fd", options->ready_fd, "Descriptor to which the folder for markers is written, as a line");
   sub->add_option("-o,--output", options->output, "Folder of the run (default: STORE/NAME-KEY)");
   sub->add_option("--store", options->store, "Folder for new runs");

@@ -120,6 +120,8 @@ int study_rank(const Context& context, const std::string& output, const std::vec
   words.insert(words.end(), measure.begin(), measure.end());
   words.push_back("--");
   words.insert(words.end(), context.measured_command.begin(), context.measured_command.end());
+  // The engine wants each node's record on its own.
+  ::setenv("ERGOMETER_LAUNCH", "", 1);
   return replace_by(std::move(words));
 }
 

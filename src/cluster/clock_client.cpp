@@ -115,7 +115,8 @@ std::optional<std::string> receive(int fd, std::size_t size, Clock& clock, MonoT
 
 bool is_the_clock(int fd, const ClockAddress& address, Clock& clock, MonoTime deadline) {
   if (!send_all(fd, clock_wire::greeting(address.asker))) return false;
-  return receive(fd, address.answerer.size() + 1, clock, std::min(deadline, clock.now() + kGreetFor)) == address.answerer + "\n";
+  return receive(fd, address.answerer.size() + 1, clock, std::min(deadline, clock.now() + kGreetFor)) ==
+         address.answerer + "\n";
 }
 
 std::optional<ClockOffset> one_round(int fd, int number, Clock& clock, MonoTime deadline) {
@@ -129,7 +130,8 @@ std::optional<ClockOffset> one_round(int fd, int number, Clock& clock, MonoTime 
   const Nanos way = answered - asked;
   const MonoTime middle = asked + way / 2;
   // Rounded up: half of an odd way must not be made smaller.
-  return ClockOffset{middle, mono_ns(clock_wire::time_at(*answer, clock_wire::kQuestion)) - middle, (way + Nanos{1}) / 2};
+  return ClockOffset{middle, mono_ns(clock_wire::time_at(*answer, clock_wire::kQuestion)) - middle,
+                     (way + Nanos{1}) / 2};
 }
 
 std::optional<ClockOffset> best_of_rounds(int fd, Clock& clock, MonoTime deadline) {

@@ -1,4 +1,5 @@
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -98,14 +99,25 @@ bool same_secret(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string clock_address_to_json(const ClockAddress& address) {
-  return nlohmann::ordered_json{{"schema", kClockSchema},
-                                {"machine_clock", address.machine_clock},
-                                {"addresses", address.addresses},
-                                {"port", address.port},
-                                {"asker", address.asker},
-                                {"answerer", address.answerer}}
+  return nlohmann::ordered_json{{"schema", kClockSchema},         {"machine_clock", address.machine_clock},
+                                {"addresses", address.addresses}, {"port", address.port},
+                                {"asker", address.asker},         {"answerer", address.answerer}}
              .dump(2) +
          "\n";
+}
+
+Result<void> write_clock_address(const std::filesystem::path& file, const ClockAddress& address) {
+  const auto text = clock_address_to_json(address);
+  const auto draft = file.string() + fmt::format(".{}", address.asker.substr(0, 8));
+  int fd = ::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) return tl::unexpected(errno_error("create", draft, errno));
+  const bool written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  int reason = written ? 0 : errno;
+  close_fd(fd);
+  if (written && ::rename(draft.c_str(), file.c_str()) == 0) return {};
+  if (written) reason = errno;
+  ::unlink(draft.c_str());
+  return tl::unexpected(errno_error("write", file, reason));
 }
 
 Result<ClockAddress> clock_address_from_json(std::string_view text, const std::string& source) {

@@ -26,6 +26,8 @@ struct ClockAddress {
 };
 
 [[nodiscard]] std::string clock_address_to_json(const ClockAddress& address);
+// Writes the file atomically, readable for its owner alone: the secret is in it.
+[[nodiscard]] Result<void> write_clock_address(const std::filesystem::path& file, const ClockAddress& address);
 [[nodiscard]] Result<ClockAddress> clock_address_from_json(std::string_view text, const std::string& source);
 
 class ClockServer {
@@ -45,9 +47,9 @@ class ClockServer {
   std::unique_ptr<State> state_;
 };
 
-// Some tens of messages there and back; of these the one with the least way decides: the offset is the server's time less
-// the middle of asking and being answered, its error half of that way, whichever direction took longer (as in NTP, RFC
-// 5905, section 8). Takes milliseconds, at most `patience`. Errors: timeout or unavailable (nobody answers there);
+// Some tens of messages there and back; of these the one with the least way decides: the offset is the server's time
+// less the middle of asking and being answered, its error half of that way, whichever direction took longer (as in NTP,
+// RFC 5905, section 8). Takes milliseconds, at most `patience`. Errors: timeout or unavailable (nobody answers there);
 // corrupt (somebody else answers).
 [[nodiscard]] Result<ClockOffset> ask_clock(const ClockAddress& address, Clock& clock, Nanos patience);
 

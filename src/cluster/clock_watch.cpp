@@ -16,9 +16,9 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr Nanos kAskFor = 450ms;      // so that one under way and the last one end within a second
+constexpr Nanos kAskFor = 450ms;  // so that one under way and the last one end within a second
 constexpr Nanos kAskEvery = 60s;
-constexpr Nanos kLookForAddress = 200ms;   // for the reference's address, while the run is young
+constexpr Nanos kLookForAddress = 200ms;  // for the reference's address, while the run is young
 constexpr Nanos kYoung = 10s;
 constexpr Nanos kUndisciplined = 16s;
 
@@ -87,23 +87,26 @@ ClockWatch::Outcome ClockWatch::State::by_wall_clocks() const {
   out.link.reference = place.reference;
   out.link.method = ClockLink::Method::wall;
   const auto why = trouble ? trouble->message : std::string("it was not asked");
-  out.warnings.push_back({"clock-exchange",
-                          fmt::format("the clock of node {} could not be asked ({}): this node is aligned by the wall clocks",
-                                      place.reference, why),
-                          "let the nodes of a run reach each other over TCP"});
+  out.warnings.push_back(
+      {"clock-exchange",
+       fmt::format("the clock of node {} could not be asked ({}): this node is aligned by the wall clocks",
+                   place.reference, why),
+       "let the nodes of a run reach each other over TCP"});
   const auto file = place.run / "nodes" / place.reference / "part.json";
   const auto text = read_file(file, 64 << 20);
-  const auto reference = text ? manifest_from_json(*text, file.string()) : tl::unexpected(text.error());
+  const auto reference = text ? part_from_json(*text, file.string()) : tl::unexpected(text.error());
   if (!reference || reference->clocks.empty()) return out;
   const auto there = reference->clocks.back();
   const ClockPair here{clock->now(), clock->wall(), clock->wall_error()};
   const Nanos offset((to_ns(here.wall) - to_ns(here.mono)) - (to_ns(there.wall) - to_ns(there.mono)));
   if (!here.error || !there.error)
-    out.warnings.push_back({"clock-unsynchronised",
-                            fmt::format("the wall clock of {} is not synchronised: regions of this node may lie seconds off",
-                                        here.error ? "node " + place.reference : std::string("this node")),
-                            "let chrony or ntpd discipline the clocks of all nodes"});
-  out.link.offsets.push_back({here.mono, offset, here.error.value_or(kUndisciplined) + there.error.value_or(kUndisciplined)});
+    out.warnings.push_back(
+        {"clock-unsynchronised",
+         fmt::format("the wall clock of {} is not synchronised: regions of this node may lie seconds off",
+                     here.error ? "node " + place.reference : std::string("this node")),
+         "let chrony or ntpd discipline the clocks of all nodes"});
+  out.link.offsets.push_back(
+      {here.mono, offset, here.error.value_or(kUndisciplined) + there.error.value_or(kUndisciplined)});
   return out;
 }
 

@@ -31,9 +31,9 @@ class ClockWatch {
     ClockLink link;
     std::vector<Warning> warnings;
   };
-  // Asks once more, waits at most 1 s for the answer and ends the thread. Where the reference was never reached the link
-  // is by the wall clocks of both nodes, with the bounds that their kernels give (16 s each for a clock that nothing
-  // disciplines: NTP_PHASE_LIMIT), or without offsets if the reference recorded none; the warnings say so.
+  // Asks once more, waits at most 1 s for the answer and ends the thread. Where the reference was never reached the
+  // link is by the wall clocks of both nodes, with the bounds that their kernels give (16 s each for a clock that
+  // nothing disciplines: NTP_PHASE_LIMIT), or without offsets if the reference recorded none; the warnings say so.
   [[nodiscard]] Outcome stop();
 
  private:

@@ -46,8 +46,7 @@ void read_torchrun(const Environment& environment, Launch& out) {
   out.launcher = "torchrun";
   auto id = text_of(environment, {"TORCHELASTIC_RUN_ID"});
   // The name that torchrun takes when it is given none; where the ranks meet then tells launches apart.
-  if (id == "none")
-    id = text_of(environment, {"MASTER_ADDR"}) + "-" + text_of(environment, {"MASTER_PORT"});
+  if (id == "none") id = text_of(environment, {"MASTER_ADDR"}) + "-" + text_of(environment, {"MASTER_PORT"});
   out.key = key_of("torchrun-" + id);
   out.rank = number_of(environment, {"RANK"});
   out.local_rank = number_of(environment, {"LOCAL_RANK"});
@@ -84,7 +83,8 @@ void read_slurm(const Environment& environment, Launch& out) {
   out.local_rank = number_of(environment, {"SLURM_LOCALID"});
   out.world_size = number_of(environment, {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"});
   out.node_count = number_of(environment, {"SLURM_STEP_NUM_NODES"});
-  if (auto nodes = expand_node_list(text_of(environment, {"SLURM_STEP_NODELIST"}))) out.expected_nodes = std::move(*nodes);
+  if (auto nodes = expand_node_list(text_of(environment, {"SLURM_STEP_NODELIST"})))
+    out.expected_nodes = std::move(*nodes);
   const auto counts = expand_counts(text_of(environment, {"SLURM_STEP_TASKS_PER_NODE"}));
   const auto node = number_of(environment, {"SLURM_NODEID"});
   if (counts && node && static_cast<std::size_t>(*node) < counts->size())
@@ -117,6 +117,8 @@ Launch read_launcher(const Environment& environment) {
 }  // namespace
 
 std::optional<Launch> find_launch(const Environment& environment) {
+  const auto given = environment.find("ERGOMETER_LAUNCH");
+  if (given != environment.end() && given->second.empty()) return std::nullopt;
   Launch launch = read_launcher(environment);
   if (const auto name = text_of(environment, {"ERGOMETER_LAUNCH"}); !name.empty()) {
     launch.key = key_of("named-" + name);
@@ -140,9 +142,9 @@ bool is_nameless_launch(const Environment& environment) {
 
 Environment device_variables(const Environment& environment) {
   Environment out;
-  for (const char* name : {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
-                           "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK", "ZE_FLAT_DEVICE_HIERARCHY",
-                           "ONEAPI_DEVICE_SELECTOR"})
+  for (const char* name : {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES",
+                           "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK",
+                           "ZE_FLAT_DEVICE_HIERARCHY", "ONEAPI_DEVICE_SELECTOR"})
     if (const auto found = environment.find(name); found != environment.end()) out.insert(*found);
   return out;
 }

@@ -26,7 +26,7 @@ struct Launch {
 // The innermost launcher's: torchrun or mpirun inside a Slurm step started these processes, not the step. nullopt
 // without one. A batch script and salloc's shell are no launch: they are one process. Where ERGOMETER_LAUNCH is set its
 // value is the name of the launch (for launchers that leave none, as ssh in a loop), and the rest is taken from the
-// other variables.
+// other variables; set to nothing it says that this process is on its own.
 [[nodiscard]] std::optional<Launch> find_launch(const Environment& environment);
 
 // A parallel launcher gave this process a rank among several, but nothing that all ranks of the launch and no others

@@ -59,7 +59,9 @@ std::string own_cgroup() {
 }
 
 std::string container_of(const Environment& environment) {
-  const auto named = [&](const char* kind, const char* name) { return std::string(kind) + " " + variable_or_empty(environment, name); };
+  const auto named = [&](const char* kind, const char* name) {
+    return std::string(kind) + " " + variable_or_empty(environment, name);
+  };
   std::error_code ec;
   if (environment.contains("KUBERNETES_SERVICE_HOST")) return named("kubernetes", "HOSTNAME");
   if (environment.contains("APPTAINER_NAME")) return named("apptainer", "APPTAINER_NAME");

@@ -10,9 +10,9 @@
 namespace ergometer {
 
 struct Machine {
-  std::string boot_id;                // the kernel's own, whatever the host root says
-  std::string time_namespace;         // its number, as in /proc/self/ns/time; "" where kernels have none
-  std::filesystem::path host_root;    // absolute; "" for the machine itself
+  std::string boot_id;              // the kernel's own, whatever the host root says
+  std::string time_namespace;       // its number, as in /proc/self/ns/time; "" where kernels have none
+  std::filesystem::path host_root;  // absolute; "" for the machine itself
   // Processes with the same clock see the same CLOCK_MONOTONIC.
   [[nodiscard]] std::string clock() const { return boot_id + "/" + time_namespace; }
   // Equal for all processes that measure the same things: 16 hex digits, safe in a file name.
@@ -23,11 +23,11 @@ struct Machine {
 [[nodiscard]] Machine this_machine(const std::filesystem::path& host_root);
 
 struct Whereabouts {
-  std::string node;       // SLURMD_NODENAME, else the host name
-  std::string hostname;   // the host root's; "" if it tells none
+  std::string node;                 // SLURMD_NODENAME, else the host name
+  std::string hostname;             // the host root's; "" if it tells none
   std::string job, step, job_user;  // Slurm's; "" outside a job
-  std::string container;  // "docker", "podman", "apptainer NAME", "kubernetes POD", ...; "" outside
-  std::string cgroup;     // path of the own control group
+  std::string container;            // "docker", "podman", "apptainer NAME", "kubernetes POD", ...; "" outside
+  std::string cgroup;               // path of the own control group
 };
 
 [[nodiscard]] Whereabouts find_whereabouts(const Host& host, const Environment& environment);

@@ -36,8 +36,11 @@ Member this_member(std::optional<int> rank, std::string node, const Environment&
 }
 
 std::string member_to_json(const Member& member) {
-  nlohmann::json json{{"schema", kMemberSchema}, {"pid", member.pid}, {"pid_namespace", member.pid_namespace},
-                      {"node", member.node}, {"devices", member.devices}};
+  nlohmann::json json{{"schema", kMemberSchema},
+                      {"pid", member.pid},
+                      {"pid_namespace", member.pid_namespace},
+                      {"node", member.node},
+                      {"devices", member.devices}};
   put(json, "rank", member.rank);
   put(json, "begin_ns", member.begin);
   put(json, "end_ns", member.end);

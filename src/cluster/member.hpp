@@ -13,10 +13,10 @@ namespace ergometer {
 
 struct Member {
   std::optional<int> rank;
-  int pid = 0;                // of its `ergometer run`: the measured processes are below it
-  std::string pid_namespace;  // in which that number counts
-  std::string node;           // the name by which this rank knows the node
-  Environment devices;        // variables that decide which devices it may use
+  int pid = 0;                         // of its `ergometer run`: the measured processes are below it
+  std::string pid_namespace;           // in which that number counts
+  std::string node;                    // the name by which this rank knows the node
+  Environment devices;                 // variables that decide which devices it may use
   std::optional<MonoTime> begin, end;  // of its command
   std::optional<int> exit_code, signal;
   std::optional<double> cpu_s;  // user and system time of its command and everything that it waited for

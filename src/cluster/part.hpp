@@ -21,9 +21,9 @@ namespace ergometer {
 
 // How the ranks of a node ended, together.
 struct RanksTogether {
-  std::vector<RankEnd> ranks;        // by rank
-  std::vector<std::string> aliases;  // names of the node other than its own, each once
-  std::optional<MonoTime> begin, end;      // of the first and the last command that is known
+  std::vector<RankEnd> ranks;            // by rank
+  std::vector<std::string> aliases;      // names of the node other than its own, each once
+  std::optional<MonoTime> begin, end;    // of the first and the last command that is known
   std::optional<int> exit_code, signal;  // the first that is not 0 by rank, else 0; unset: none was told
 };
 [[nodiscard]] RanksTogether ranks_together(const std::vector<Member>& members, const std::string& node);

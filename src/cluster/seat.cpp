@@ -22,8 +22,8 @@ using namespace std::chrono_literals;
 constexpr const char* kLeaderSchema = "ergometer.leader/1";
 constexpr Nanos kDoorPatience = 5s;
 constexpr Nanos kLookEvery = 5ms;
-constexpr int kMostRuns = 10000;                         // of one launch on one machine
-constexpr std::chrono::hours kKeepAbandoned{1};          // what nobody has used for so long is swept away
+constexpr int kMostRuns = 10000;                 // of one launch on one machine
+constexpr std::chrono::hours kKeepAbandoned{1};  // what nobody has used for so long is swept away
 
 struct LeaderNote {
   int pid = 0;
@@ -122,8 +122,8 @@ Result<void> Registration::update(const std::function<void(Member&)>& change) {
 }
 
 Result<void> Leader::tell(const char* state, const RecordPlace& place, const Error& why) const {
-  nlohmann::json json{{"schema", kLeaderSchema}, {"pid", registration_.self().pid}, {"state", state},
-                      {"run", place.run.string()}, {"node", place.node.string()}, {"step", step_}};
+  nlohmann::json json{{"schema", kLeaderSchema},   {"pid", registration_.self().pid}, {"state", state},
+                      {"run", place.run.string()}, {"node", place.node.string()},     {"step", step_}};
   if (registration_.self().rank) json["rank"] = *registration_.self().rank;
   if (!why.message.empty()) {
     json["message"] = why.message;

@@ -1,6 +1,6 @@
-// Seats: of all processes of a launch on one machine one is elected to measure it, the others register with it. By locks
-// and small files in node-local storage; nothing here touches shared storage. Used by `ergometer run` and `ergometer
-// step`.
+// Seats: of all processes of a launch on one machine one is elected to measure it, the others register with it. By
+// locks and small files in node-local storage; nothing here touches shared storage. Used by `ergometer run` and
+// `ergometer step`.
 //
 //   FOLDER/ergometer-UID/LAUNCH.MACHINE/N/   the N-th run of the launch here (a rank takes part in each once)
 //     door.lock      held for the moments in which somebody comes in or the leader leaves
@@ -113,8 +113,8 @@ struct SeatRequest {
   bool step = false;  // leads a whole step: a rank may then take part in several commands of it
 };
 
-// Takes a seat in the launch's present run on this machine, or in its next one if this rank took part in the present one
-// already, its leader is gone or it is over. Waits a few milliseconds, at most 5 s for one stopped in the door.
+// Takes a seat in the launch's present run on this machine, or in its next one if this rank took part in the present
+// one already, its leader is gone or it is over. Waits a few milliseconds, at most 5 s for one stopped in the door.
 [[nodiscard]] Seat take_seat(const std::vector<std::filesystem::path>& folders, const SeatRequest& request);
 
 // The same, but only behind the leader of a step; unset if there is none now.

@@ -1,6 +1,6 @@
 // ProcessRoots: further processes below which everything belongs to the measured tree: those of the other ranks on this
-// node, which come and go while the first one measures. Used by the tree sensor and ProcessView; filled by the session's
-// owner.
+// node, which come and go while the first one measures. Used by the tree sensor and ProcessView; filled by the
+// session's owner.
 #pragma once
 
 #include <map>

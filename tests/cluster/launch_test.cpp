@@ -10,22 +10,37 @@ namespace {
 using ::testing::ElementsAre;
 
 Environment slurm() {
-  return {{"SLURM_JOB_ID", "12"},          {"SLURM_STEP_ID", "0"},          {"SLURM_PROCID", "3"},
-          {"SLURM_LOCALID", "1"},          {"SLURM_NODEID", "1"},           {"SLURM_STEP_NUM_TASKS", "6"},
-          {"SLURM_NTASKS", "24"},          {"SLURM_STEP_NUM_NODES", "3"},   {"SLURM_STEP_NODELIST", "n[1-3]"},
+  return {{"SLURM_JOB_ID", "12"},
+          {"SLURM_STEP_ID", "0"},
+          {"SLURM_PROCID", "3"},
+          {"SLURM_LOCALID", "1"},
+          {"SLURM_NODEID", "1"},
+          {"SLURM_STEP_NUM_TASKS", "6"},
+          {"SLURM_NTASKS", "24"},
+          {"SLURM_STEP_NUM_NODES", "3"},
+          {"SLURM_STEP_NODELIST", "n[1-3]"},
           {"SLURM_STEP_TASKS_PER_NODE", "3,2(x1),1"}};
 }
 
 Environment open_mpi() {
-  return {{"OMPI_COMM_WORLD_RANK", "2"},       {"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
-          {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"PMIX_NAMESPACE", "1328218113"}, {"OMPI_MCA_orte_num_nodes", "2"},
+  return {{"OMPI_COMM_WORLD_RANK", "2"},
+          {"OMPI_COMM_WORLD_SIZE", "4"},
+          {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+          {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+          {"PMIX_NAMESPACE", "1328218113"},
+          {"OMPI_MCA_orte_num_nodes", "2"},
           {"PMIX_RANK", "2"}};
 }
 
 Environment torchrun() {
-  return {{"TORCHELASTIC_RUN_ID", "train-7"}, {"RANK", "5"},        {"LOCAL_RANK", "1"},
-          {"WORLD_SIZE", "8"},                {"LOCAL_WORLD_SIZE", "4"}, {"GROUP_WORLD_SIZE", "2"},
-          {"MASTER_ADDR", "n1"},              {"MASTER_PORT", "29500"}};
+  return {{"TORCHELASTIC_RUN_ID", "train-7"},
+          {"RANK", "5"},
+          {"LOCAL_RANK", "1"},
+          {"WORLD_SIZE", "8"},
+          {"LOCAL_WORLD_SIZE", "4"},
+          {"GROUP_WORLD_SIZE", "2"},
+          {"MASTER_ADDR", "n1"},
+          {"MASTER_PORT", "29500"}};
 }
 
 TEST(Launch, WithoutALauncherThereIsNone) {
@@ -136,6 +151,13 @@ TEST(Launch, ANameGivenByHandJoinsWhatNoLauncherNames) {
   const auto by_hand = find_launch({{"ERGOMETER_LAUNCH", "x"}, {"RANK", "2"}, {"WORLD_SIZE", "3"}});
   EXPECT_EQ(by_hand->launcher, "named");
   EXPECT_EQ(by_hand->world_size, 3);
+}
+
+TEST(Launch, AnEmptyNameMeansOnItsOwn) {
+  auto environment = slurm();
+  environment["ERGOMETER_LAUNCH"] = "";
+  EXPECT_FALSE(find_launch(environment));
+  EXPECT_FALSE(is_nameless_launch({{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"ERGOMETER_LAUNCH", ""}}));
 }
 
 TEST(Launch, DeviceVariablesAreTheOnesThatDecideWhoSeesWhat) {

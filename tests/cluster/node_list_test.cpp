@@ -37,7 +37,8 @@ TEST(NodeList, ManyBracketsDoNotEatTheMemory) {
 TEST(Counts, ShortFormsRepeat) {
   EXPECT_THAT(expand_counts("2(x3),1").value(), ElementsAre(2, 2, 2, 1));
   EXPECT_THAT(expand_counts("72").value(), ElementsAre(72));
-  for (const char* list : {"", "2(x", "2(x0)", "x3", "2(x3)1", "-1", "2(x999999999)"}) EXPECT_FALSE(expand_counts(list)) << list;
+  for (const char* list : {"", "2(x", "2(x0)", "x3", "2(x3)1", "-1", "2(x999999999)"})
+    EXPECT_FALSE(expand_counts(list)) << list;
 }
 
 }  // namespace

@@ -40,7 +40,8 @@ TEST(RanksTogether, AnExitCodeThatNobodyToldIsUnknown) {
 
 TEST(RanksTogether, TheSpanIsThatOfAll) {
   const auto together = ranks_together({member(0, 0, mono_ns(10), mono_ns(40)), member(1, 0, mono_ns(5), mono_ns(30)),
-                                        member(2, 0, std::nullopt, mono_ns(60))}, "n1");
+                                        member(2, 0, std::nullopt, mono_ns(60))},
+                                       "n1");
   EXPECT_EQ(together.begin, mono_ns(5));
   EXPECT_EQ(together.end, mono_ns(60));
 }
@@ -124,7 +125,8 @@ TEST(Whereabouts, TheBatchSystemsNameOfTheNodeComesFirst) {
   const auto host = Host::real(root.path());
   EXPECT_EQ(find_whereabouts(host, {}).node, "vm7");
   EXPECT_EQ(find_whereabouts(host, {}).job, "");
-  const auto there = find_whereabouts(host, {{"SLURMD_NODENAME", "n2"}, {"SLURM_JOB_ID", "12"}, {"SLURM_JOB_USER", "ada"}});
+  const auto there =
+      find_whereabouts(host, {{"SLURMD_NODENAME", "n2"}, {"SLURM_JOB_ID", "12"}, {"SLURM_JOB_USER", "ada"}});
   EXPECT_EQ(there.node, "n2");
   EXPECT_EQ(there.hostname, "vm7");
   EXPECT_EQ(there.job, "12");

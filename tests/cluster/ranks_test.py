@@ -69,6 +69,7 @@ class Ranks(ClusterTest):
         self.assertEqual(codes, [3, 3, 3])
         self.assertFalse(os.path.exists(self.path("ran")))
         self.assertTrue(all("gpu/0" in text for text in told), told)
+        self.assertFalse(os.path.exists(self.path("r")), "the name is free again")
 
     def test_two_launches_at_once_are_two_runs(self):
         ranks = []

@@ -30,8 +30,8 @@ SeatRequest request_of(int rank, const std::string& launch = "slurm-1.0") {
 }
 
 fs::path run_folder_of(const TempDir& dir, const std::string& launch, int number) {
-  return dir.path() / ("ergometer-" + std::to_string(::geteuid())) /
-         (launch + "." + request_of(0).machine.id()) / std::to_string(number);
+  return dir.path() / ("ergometer-" + std::to_string(::geteuid())) / (launch + "." + request_of(0).machine.id()) /
+         std::to_string(number);
 }
 
 // A process that takes a seat and then lives until it is told.
@@ -73,8 +73,8 @@ TEST(Seats, OfSixtyFourStartsAtOnceOneLeads) {
   struct Shared {
     std::atomic<int> go, leaders, followers, seen;
   };
-  auto* shared = static_cast<Shared*>(
-      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* shared =
+      static_cast<Shared*>(::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   std::vector<pid_t> pids;
   for (int rank = 0; rank < kRanks; ++rank) {
     const pid_t pid = ::fork();
@@ -316,9 +316,7 @@ TEST(Seats, StorageThatFillsUpLeavesAFollowerThatIsNotKnown) {
 
 TEST(Seats, WhatTheDeadLeftIsSweptAway) {
   TempDir dir;
-  {
-    const auto old = take_seat({dir.path()}, request_of(0, "slurm-1.0"));
-  }
+  { const auto old = take_seat({dir.path()}, request_of(0, "slurm-1.0")); }
   const auto living = take_seat({dir.path()}, request_of(0, "slurm-2.0"));
   for (const char* launch : {"slurm-1.0", "slurm-2.0"})
     fs::last_write_time(run_folder_of(dir, launch, 1).parent_path(), fs::file_time_type::clock::now() - 2h);
@@ -332,7 +330,8 @@ TEST(Seats, StorageIsLookedForInThisOrder) {
   EXPECT_THAT(local_folders({}), ElementsAre("/dev/shm", "/tmp"));
   EXPECT_THAT(local_folders({{"XDG_RUNTIME_DIR", "/run/user/7"}}), ElementsAre("/run/user/7", "/dev/shm", "/tmp"));
   EXPECT_THAT(local_folders({{"XDG_RUNTIME_DIR", "relative"}}), ElementsAre("/dev/shm", "/tmp"));
-  EXPECT_THAT(local_folders({{"XDG_RUNTIME_DIR", "/run/user/7"}, {"ERGOMETER_LOCAL_DIR", "/scratch"}}), ElementsAre("/scratch"));
+  EXPECT_THAT(local_folders({{"XDG_RUNTIME_DIR", "/run/user/7"}, {"ERGOMETER_LOCAL_DIR", "/scratch"}}),
+              ElementsAre("/scratch"));
 }
 
 }  // namespace

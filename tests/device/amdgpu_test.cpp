@@ -43,10 +43,11 @@ struct AmdTree : FakeTree {
   }
   std::string folder(int number) const { return fmt::format("/sys/class/drm/card{}/device/", number); }
   std::string monitor(int number) const { return folder(number) + fmt::format("hwmon/hwmon{}/", number + 3); }
-  Discovery discover(const Environment& environment = {}) const {
+  Discovery discover(const Environment& environment = {}, const std::vector<Environment>& other_ranks = {}) const {
     Discovery out;
     DiscoverOptions options;
     options.environment = environment;
+    options.other_ranks = other_ranks;
     discover_amdgpu(host(), options, out);
     return out;
   }
@@ -264,6 +265,22 @@ TEST(Amdgpu, VisibleDevicesInTheRuntimesOrder) {
               ElementsAre(0, none));
   tree.write("/sys/module/nvidia/version", "580\n");
   EXPECT_THAT(ordinals(tree.discover({{"CUDA_VISIBLE_DEVICES", "1"}})), ElementsAre(1, 0)) << "NVIDIA's variable";
+}
+
+TEST(Amdgpu, CardsOfAllRanksAreVisible) {
+  AmdTree tree;
+  tree.card(0, "0000:03:00.0", "aa");
+  tree.card(1, "0000:83:00.0", "bb");
+  tree.card(2, "0000:a3:00.0", "cc");
+  tree.node(1, 0x03 << 8);
+  tree.node(2, 0x83 << 8);
+  tree.node(3, 0xa3 << 8);
+  const auto found = tree.discover({{"ROCR_VISIBLE_DEVICES", "0"}}, {{{"ROCR_VISIBLE_DEVICES", "1"}}});
+  EXPECT_TRUE(found.node.gpus[0].visible);
+  EXPECT_TRUE(found.node.gpus[1].visible);
+  EXPECT_FALSE(found.node.gpus[2].visible);
+  const auto crossed = tree.discover({{"ROCR_VISIBLE_DEVICES", "0,1"}}, {{{"ROCR_VISIBLE_DEVICES", "1,0"}}});
+  EXPECT_FALSE(crossed.node.gpus[0].ordinal) << "0 in one rank, 1 in the other";
 }
 
 TEST(Amdgpu, UnknownVisibilityCountsAllWithANote) {

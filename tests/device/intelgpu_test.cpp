@@ -21,10 +21,11 @@ struct IntelTree : FakeTree {
   void file(int number, const std::string& name, const std::string& value) const {
     write(folder(number) + "hwmon/" + name, value + "\n");
   }
-  Discovery discover(const Environment& environment = {}) const {
+  Discovery discover(const Environment& environment = {}, const std::vector<Environment>& other_ranks = {}) const {
     Discovery out;
     DiscoverOptions options;
     options.environment = environment;
+    options.other_ranks = other_ranks;
     discover_intelgpu(host(), options, out);
     return out;
   }
@@ -162,6 +163,8 @@ TEST(Intelgpu, UnknownVisibilityIsNoted) {
   EXPECT_FALSE(found.node.gpus[0].note.empty());
   EXPECT_EQ(found.warnings.size(), 1u);
   EXPECT_FALSE(tree.discover({{"ZE_AFFINITY_MASK", "5"}}).node.gpus[0].visible);
+  EXPECT_TRUE(tree.discover({{"ZE_AFFINITY_MASK", "5"}}, {{{"ZE_AFFINITY_MASK", "0"}}}).node.gpus[0].visible)
+      << "another rank uses it";
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ class Child {
     ::close(ready[0]);
   }
   ~Child() { end(); }
+  [[nodiscard]] int pid() const { return pid_; }
   void end() {
     if (pid_ <= 0) return;
     ::kill(-pid_, SIGKILL);
@@ -109,6 +110,92 @@ TEST(Procfs, AChildThatIsAlreadyGoneCounts) {
     Child child([] { burn(0.2); });
   }
   EXPECT_GE(read_row(*tree)[0].value() - before, 0.15);
+}
+
+// Another rank: a child of this process's that is a root itself, with a child of its own that has burnt some CPU time and
+// lives, or has ended.
+class OtherRank {
+ public:
+  explicit OtherRank(bool ends) {
+    int ready[2];
+    if (::pipe(ready) != 0) return;
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::setpgid(0, 0);
+      const pid_t command = ::fork();
+      if (command == 0) {
+        burn(0.3);
+        if (ends) ::_exit(0);
+        if (::write(ready[1], "x", 1) != 1) ::_exit(1);
+        for (;;) ::pause();
+      }
+      if (ends) {
+        ::waitpid(command, nullptr, 0);
+        if (::write(ready[1], "x", 1) != 1) ::_exit(1);
+      }
+      for (;;) ::pause();
+    }
+    ::setpgid(pid_, pid_);
+    char byte = 0;
+    if (::read(ready[0], &byte, 1) != 1) ADD_FAILURE() << "the other rank did not get ready";
+    ::close(ready[0]);
+    ::close(ready[1]);
+  }
+  ~OtherRank() { end(); }
+  void end() {
+    if (pid_ <= 0) return;
+    ::kill(-pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+  [[nodiscard]] int pid() const { return pid_; }
+
+ private:
+  pid_t pid_ = 0;
+};
+
+// A process without descendants, as the root of the first rank: the others do not lie below it.
+TEST(Procfs, F92_TheProcessesOfOtherRanksAreInTheTree) {
+  FakeTree world;
+  const Child first([] {});
+  const auto more = std::make_shared<ProcessRoots>();
+  const auto tree = procfs::make_tree_sensor(Host{HostRoot{}, {}, world.clock}, first.pid(), more);
+  const auto cpu = column(*tree, "cpu_s"), count = column(*tree, "process_count");
+  OtherRank living(false), waited(true);
+  auto row = read_row(*tree);
+  EXPECT_EQ(row[count], 0.0);
+  EXPECT_EQ(row[cpu], 0.0);
+  more->add(living.pid());
+  more->add(waited.pid());
+  row = read_row(*tree);
+  EXPECT_EQ(row[count], 1.0) << "the command of the one that lives, not the roots";
+  EXPECT_GE(row[cpu].value(), 0.55);
+  // What the rank told when it ended is known exactly, whatever the last reading saw.
+  more->end(waited.pid(), 5.0);
+  waited.end();
+  row = read_row(*tree);
+  EXPECT_GE(row[cpu].value(), 5.25);
+  EXPECT_LT(row[cpu].value(), 5.6);
+  living.end();
+  const double last = row[cpu].value();
+  row = read_row(*tree);
+  EXPECT_GE(row[cpu].value(), last) << "it never falls";
+  EXPECT_EQ(row[count], 0.0);
+}
+
+TEST(Procfs, ARankInsideTheTreeCountsOnce) {
+  FakeTree world;
+  const auto more = std::make_shared<ProcessRoots>();
+  const auto tree = procfs::make_tree_sensor(Host{HostRoot{}, {}, world.clock}, ::getpid(), more);
+  const auto cpu = column(*tree, "cpu_s");
+  const double before = read_row(*tree)[cpu].value();
+  OtherRank inside(true);
+  const double seen = read_row(*tree)[cpu].value();
+  EXPECT_GE(seen - before, 0.25);
+  more->add(inside.pid());
+  EXPECT_NEAR(read_row(*tree)[cpu].value(), seen, 0.1);
+  inside.end();
+  EXPECT_NEAR(read_row(*tree)[cpu].value(), seen, 0.1) << "what it had waited for is this process's now";
 }
 
 TEST(Procfs, DiskBytesOfAChildThatIsAlreadyGone) {

@@ -56,6 +56,37 @@ TEST(ProcessView, HostProcSeenFromAContainer) {
   EXPECT_EQ(tree.owner(4000003, 78), Owner::unknown) << "two containers have a 78";
 }
 
+TEST(ProcessView, OtherRanksProcessesAreOfTheTree) {
+  ProcTree tree;
+  tree.host();
+  tree.process("self", 1, "100");
+  tree.process("100", 1, "100");
+  tree.process("200", 1, "200");  // another rank
+  tree.process("201", 200, "201");
+  tree.process("501", 1, "501");
+  const auto more = std::make_shared<ProcessRoots>();
+  const auto view = view_processes(tree.root(), 0, more);
+  EXPECT_EQ(owner_of(view, 201), Owner::foreign);
+  more->add(200);
+  EXPECT_EQ(owner_of(view, 201), Owner::tree);
+  EXPECT_EQ(owner_of(view, 501), Owner::foreign);
+}
+
+TEST(ProcessView, OtherRanksOfAContainerCannotBeTold) {
+  ProcTree tree;
+  tree.host();
+  tree.process("self", 4000000, "4000001 77");
+  tree.process("4000001", 4000000, "4000001 77");
+  tree.process("4000002", 4000001, "4000002 78");
+  tree.process("4000005", 1, "4000005 80");
+  const auto more = std::make_shared<ProcessRoots>();
+  const auto view = view_processes(tree.root(), 0, more);
+  EXPECT_EQ(owner_of(view, 4000005), Owner::foreign);
+  more->add(80);
+  EXPECT_EQ(owner_of(view, 4000005), Owner::unknown) << "perhaps the other rank's, perhaps another container's";
+  EXPECT_EQ(owner_of(view, 4000002), Owner::tree);
+}
+
 TEST(ProcessView, DamagedStatus) {
   ProcTree tree;
   tree.host();

@@ -52,6 +52,25 @@ TEST(NvmlDiscovery, OneGpuWithEverything) {
   EXPECT_TRUE(world.found.warnings.empty());
 }
 
+TEST(NvmlDiscovery, GpusOfAllRanksAreVisible) {
+  NvmlWorld world;
+  world.options.environment = {{"CUDA_VISIBLE_DEVICES", "0"}, {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"}};
+  world.options.other_ranks = {{{"CUDA_VISIBLE_DEVICES", "2"}, {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"}}};
+  world.discover("gpus = 4\n");
+  std::vector<bool> visible;
+  for (const auto& gpu : world.found.node.gpus) visible.push_back(gpu.visible);
+  EXPECT_EQ(visible, (std::vector<bool>{true, false, true, false}));
+}
+
+TEST(NvmlDiscovery, AGpuThatRanksNumberDifferentlyHasNoNumber) {
+  NvmlWorld world;
+  world.options.environment = {{"CUDA_VISIBLE_DEVICES", "0,1"}, {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"}};
+  world.options.other_ranks = {{{"CUDA_VISIBLE_DEVICES", "1"}, {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"}}};
+  world.discover("gpus = 2\n");
+  EXPECT_EQ(world.found.node.gpus[0].ordinal, 0);
+  EXPECT_FALSE(world.found.node.gpus[1].ordinal) << "1 in one rank, 0 in the other";
+}
+
 TEST(NvmlDiscovery, ChannelsSayWhatTheyMean) {
   NvmlWorld world;
   world.discover("");

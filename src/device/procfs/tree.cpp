@@ -116,7 +116,8 @@ class IoSum {
  public:
   // `taken_over` is what `heirs`, the roots alive, and roots before them took over from their children; unset if that
   // cannot be read.
-  void update(const Members& before, const Members& now, const std::set<int>& heirs, std::optional<ProcessIo> taken_over) {
+  void update(const Members& before, const Members& now, const std::set<int>& heirs,
+              std::optional<ProcessIo> taken_over) {
     ProcessIo sum = taken_over.value_or(ProcessIo{});
     complete_ = true;
     for (const auto& [pid, member] : now) {
@@ -124,7 +125,8 @@ class IoSum {
       complete_ = complete_ && !member.io_unknown;
     }
     for (const auto& [pid, member] : before)
-      if (!now.contains(pid) && member.io && !has_heir(member.stat.ppid, before, now, taken_over ? heirs : std::set<int>{}))
+      if (!now.contains(pid) && member.io &&
+          !has_heir(member.stat.ppid, before, now, taken_over ? heirs : std::set<int>{}))
         add(kept_, *member.io);
     total_.read_bytes = std::max(total_.read_bytes, sum.read_bytes + kept_.read_bytes);
     total_.written_bytes = std::max(total_.written_bytes, sum.written_bytes + kept_.written_bytes);
@@ -231,9 +233,11 @@ SensorInfo tree_info(int root_pid) {
   info.interval = std::chrono::seconds(1);
   info.note = fmt::format("processes below pid {}, itself excluded", root_pid);
   info.channels = {
-      resource(Scope::tree, "cpu_s", Quantity::duration, "s", counter, "user and system time, ended processes included"),
+      resource(Scope::tree, "cpu_s", Quantity::duration, "s", counter,
+               "user and system time, ended processes included"),
       resource(Scope::tree, "rss_sum_bytes", Quantity::bytes, "B", gauge, "shared pages counted in every process"),
-      resource(Scope::tree, "pss_bytes", Quantity::bytes, "B", gauge, "shared pages counted once; read about every 5 s"),
+      resource(Scope::tree, "pss_bytes", Quantity::bytes, "B", gauge,
+               "shared pages counted once; read about every 5 s"),
       resource(Scope::tree, "process_count", Quantity::count, "", gauge),
       resource(Scope::tree, "thread_count", Quantity::count, "", gauge),
       resource(Scope::tree, "disk_read_bytes", Quantity::bytes, "B", counter),
