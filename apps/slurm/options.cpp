@@ -79,7 +79,8 @@ Result<void> read_site_options(const std::vector<std::string_view>& words, SiteO
 
 Result<void> read_step_options(std::string_view text, StepOptions& out) {
   static const std::array<std::string, 5> known{"on", "off", "dir", "interval", "sensors"};
-  if (trim(text).empty()) return {};
+  // sbatch passes an option without value on to the job's own srun as this word (Slurm 22.05).
+  if (trim(text).empty() || text == "(null)") return {};
   for (const auto part : split(text, ',')) {
     const Word word = word_of(part);
     const bool takes_value = word.key != "on" && word.key != "off";

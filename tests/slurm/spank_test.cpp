@@ -18,6 +18,7 @@ namespace {
 TEST(SpankOptions, OfAStep) {
   StepOptions options;
   ASSERT_TRUE(read_step_options("", options));
+  ASSERT_TRUE(read_step_options("(null)", options));  // of srun in a script that was submitted with --ergometer alone
   EXPECT_TRUE(options.measure);
   ASSERT_TRUE(read_step_options("dir=/scratch/%u/%j,interval=50ms,sensors=nvml+rapl", options));
   EXPECT_EQ(options.folder, "/scratch/%u/%j");
