@@ -87,6 +87,10 @@ void add_study(CLI::App& app, Context& context) {
   add_source(*show, *options);
   show->add_option("--metric", options->metric, "Effects on this metric (default: energy per epoch, or energy)")
       ->type_name("NAME");
+  show->add_option("--where", options->where, "Only runs at this level, as in batch=256; may be repeated")
+      ->type_name("FACTOR=LEVEL");
+  show->add_option("--predict", options->predict, "Time and energy by the power laws, as in gpus=16; may be repeated")
+      ->type_name("FACTOR=NUMBER");
   show->add_flag("--json", options->json, "Print the study's table.json");
   show->callback([&context, options] { context.exit_code = study_show(*options); });
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "analysis/study_slice.hpp"
+#include "base/number.hpp"
 #include "report/table.hpp"
 #include "report/units.hpp"
 #include "run_live.hpp"
@@ -42,17 +43,18 @@ void print_laws(const StudyTable& table, const MetricPair& metrics) {
              std::ranges::any_of(laws, [](const auto& l) { return l.law.has_floor; }) ? " + c" : "");
   Table out;
   out.columns = {{"Of", false, 0},         {"against", false, 0}, {"at", false, 1},      {"exponent", true, 0},
-                 {"R2", true, 2}, {"held-out error", true, 3}, {"range", true, 4}};
+                 {"R2", true, 2}, {"scatter", true, 3}, {"held-out error", true, 3}, {"range", true, 4}};
   for (const auto& [factor, metric, group, cells, law] : laws) {
     std::optional<Bounds> exponent;
     if (law.b_interval) exponent = Bounds{-law.b_interval->high, -law.b_interval->low};
     out.rows.push_back({metric_of(table, metric).value()->title, printable(factor), setting_text(group),
                         bounds_text(-law.b, exponent), fmt::format("{:.3f}", law.r_squared),
+                        law.residual_share ? percent_text(*law.residual_share) : kMissing,
                         law.held_out_error ? percent_text(*law.held_out_error) : kMissing,
                         fmt::format("{:.4g} to {:.4g}", law.x_min, law.x_max)});
   }
   print_rows(out);
-  fmt::print("  a law holds in its range; nothing is known outside\n");
+  fmt::print("  scatter: standard deviation around the law; held-out error: of each level predicted from the others\n");
 }
 
 void print_counts(const StudyTable& table, const MetricPair& metrics) {
@@ -176,6 +178,40 @@ void print_scaling(const StudyTable& table, const MetricPair& metrics) {
   print_counts(table, metrics);
   print_laws(table, metrics);
   print_rates(table);
+}
+
+Result<void> print_predictions(const StudyTable& table, const MetricPair& metrics, const std::vector<std::string>& wanted) {
+  const auto laws = scaling_laws(table, metrics);
+  for (const auto& text : wanted) {
+    const auto equals = text.find('=');
+    const std::string factor = text.substr(0, equals);
+    const auto x = equals == std::string::npos ? std::nullopt : parse_double(text.substr(equals + 1));
+    if (!x || !(*x > 0))
+      return fail(ErrorCode::invalid_argument, fmt::format("--predict cannot be \"{}\"", text),
+                  "give a factor and a number above 0: --predict gpus=16");
+    Table out;
+    out.columns = {{"Of", false, 0}, {"at", false, 1}, {text, true, 0}, {"95 % interval of one run", true, 0}};
+    std::string warning;
+    for (const auto& law : laws) {
+      if (law.factor != factor) continue;
+      const auto told = predict(law.law, *x);
+      const auto unit = unit_of_metric(table, law.metric);
+      out.rows.push_back({metric_of(table, law.metric).value()->title, setting_text(law.group), study_number(told.value, unit),
+                          told.interval ? fmt::format("{} to {}", study_number(told.interval->low, unit),
+                                                      study_number(told.interval->high, unit))
+                                        : kMissing});
+      if (told.warning) warning = *told.warning;
+    }
+    if (out.rows.empty()) {
+      if (!factor_index(table, factor)) return tl::unexpected(cells_at(table, {{factor, ""}}).error());
+      return fail(ErrorCode::invalid_argument, fmt::format("there is no power law against {}", factor),
+                  "a law needs runs at three levels of it that are numbers");
+    }
+    fmt::print("\nBy the power laws, {}:\n", printable(text));
+    print_rows(out);
+    if (!warning.empty()) fmt::print("  warning: {}\n", warning);
+  }
+  return {};
 }
 
 void print_p2(const StudyTable& table) {

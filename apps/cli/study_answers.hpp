@@ -18,5 +18,9 @@ namespace ergometer::cli {
 // Each prints nothing where the study does not ask that question.
 void print_scaling(const StudyTable& table, const MetricPair& metrics);
 void print_p2(const StudyTable& table);
+// Time and energy at `wanted` (FACTOR=NUMBER) by the laws through the study's points, with a warning outside of their range.
+// Errors (invalid_argument) name the factor or number, or why there is no law.
+[[nodiscard]] Result<void> print_predictions(const StudyTable& table, const MetricPair& metrics,
+                                             const std::vector<std::string>& wanted);
 
 }  // namespace ergometer::cli

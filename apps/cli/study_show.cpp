@@ -170,7 +170,29 @@ void print_effects(const StudyTable& table, const std::string& metric) {
   fmt::print("{}", render_table(out, 1000, 2));
 }
 
-std::string change_text(const Change& change) { return fmt::format("{:+.1f} %", 100 * change.share); }
+std::string change_text(const Change& change) {
+  std::string text = fmt::format("{:+.1f} %", 100 * change.share);
+  if (change.interval) text += fmt::format(" [{:+.1f}, {:+.1f}]", 100 * change.interval->low, 100 * change.interval->high);
+  return text;
+}
+
+// The cells that --where leaves. Errors: of cells_at; a word that is no FACTOR=LEVEL; nothing left.
+Result<StudyTable> part_of(StudyTable table, const std::vector<std::string>& where) {
+  if (where.empty()) return table;
+  LevelsByFactor fixed;
+  for (const auto& text : where) {
+    const auto equals = text.find('=');
+    if (equals == std::string::npos)
+      return fail(ErrorCode::invalid_argument, fmt::format("--where cannot be \"{}\"", text), "write --where FACTOR=LEVEL");
+    fixed[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  const auto cells = cells_at(table, fixed);
+  if (!cells) return tl::unexpected(cells.error());
+  if (cells->empty())
+    return fail(ErrorCode::invalid_argument, fmt::format("no cell of the study is at {}", fmt::join(where, " and ")),
+                "leave one out; the study does not have all combinations");
+  return table_at(std::move(table), *cells);
+}
 
 void print_pick(const std::vector<Option>& options, std::size_t reference, const char* rule, const std::optional<Pick>& pick) {
   if (!pick) return;
@@ -258,6 +280,9 @@ int study_show(const StudyOptions& options) {
     // Collected anew, so that reports see what batch jobs have done meanwhile.
     static_cast<void>(write_study_table(study->path, table));
   }
+  auto part = part_of(std::move(table), options.where);
+  if (!part) return study_error(part.error());
+  table = std::move(*part);
   if (options.json) {
     fmt::print("{}", study_table_to_json(table));
     return 0;
@@ -272,6 +297,7 @@ int study_show(const StudyOptions& options) {
   print_best(table, metrics);
   print_scaling(table, metrics);
   print_p2(table);
+  if (auto told = print_predictions(table, metrics, options.predict); !told) return study_error(told.error());
   for (const auto& warning : table.warnings)
     fmt::print("\nwarning: {}\n  {}\n", printable(warning.message), printable(warning.remedy));
   return 0;

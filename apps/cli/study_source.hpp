@@ -17,6 +17,8 @@ struct StudyOptions {
   std::vector<std::string> set, levels;
   std::string design, executor, site_command;
   bool all = false, retry = false, json = false;
+  std::vector<std::string> where;    // show: FACTOR=LEVEL, cells of these levels only
+  std::vector<std::string> predict;  // show: FACTOR=NUMBER, by the power laws
   std::string metric;
 };
 

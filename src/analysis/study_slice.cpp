@@ -55,6 +55,19 @@ Result<std::vector<std::size_t>> cells_at(const StudyTable& table, const LevelsB
   return out;
 }
 
+StudyTable table_at(StudyTable table, const std::vector<std::size_t>& cells) {
+  std::map<std::size_t, std::size_t> number;
+  std::vector<StudyCell> kept;
+  for (const auto cell : cells) {
+    number[cell] = kept.size();
+    kept.push_back(table.cells[cell]);
+  }
+  std::erase_if(table.runs, [&](const StudyRun& run) { return !number.contains(run.cell); });
+  for (auto& run : table.runs) run.cell = number[run.cell];
+  table.cells = std::move(kept);
+  return table;
+}
+
 Result<const StudyMetric*> metric_of(const StudyTable& table, std::string_view name) {
   std::vector<std::string> names;
   for (const auto& metric : table.metrics) {

@@ -19,6 +19,8 @@ using LevelsByFactor = std::map<std::string, std::string>;
 [[nodiscard]] std::optional<std::size_t> factor_index(const StudyTable& table, std::string_view name);
 // Errors (invalid_argument) name the factor, level or metric that the study does not have, and the nearest it has.
 [[nodiscard]] Result<std::vector<std::size_t>> cells_at(const StudyTable& table, const LevelsByFactor& fixed);
+// The same study with these cells and their runs alone; cells are numbered anew, factors and levels stay.
+[[nodiscard]] StudyTable table_at(StudyTable table, const std::vector<std::size_t>& cells);
 [[nodiscard]] Result<const StudyMetric*> metric_of(const StudyTable& table, std::string_view name);
 
 // Values of `metric` in the valid runs of one cell, in the order of the runs.

@@ -9,7 +9,7 @@ def factor(name, levels, unit=""):
 
 
 class Answers(CliTest):
-    def show(self, factors, runs, metrics):
+    def show(self, factors, runs, metrics, *options, code=0):
         """`runs`: (levels, repetition, values by metric)."""
         cells = []
         for levels, _, _ in runs:
@@ -23,9 +23,9 @@ class Answers(CliTest):
                              for name, title, unit in metrics],
                  "cells": [{"levels": levels} for levels in cells], "runs": rows, "warnings": []}
         self.write("t/table.json", json.dumps(table))
-        done = self.tool("study", "show", "t", text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout
+        done = self.tool("study", "show", "t", *options, text=True)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stderr if code else done.stdout
 
     EPOCH = [("seconds_per_epoch", "time per epoch", "s"), ("energy_per_epoch_j", "energy per epoch", "J"),
              ("samples_per_s", "samples per second", "1/s"), ("seconds_per_sample", "time per sample", "s"),
@@ -50,7 +50,7 @@ class Answers(CliTest):
                 for cap, seconds, joules in ((0, 12, 900), (1, 10, 1000))]
         shown = self.show([factor("power_limit", [200, 300], "W")], runs, self.EPOCH)
         self.assertIn("Best settings, by energy per epoch and time per epoch", shown)
-        self.assertRegex(shown, r"least energy: (power_limit )?200.*\(time \+19\.9 %, energy -10\.0 %\)")
+        self.assertRegex(shown, r"least energy: (power_limit )?200.*\(time \+19\.9 % \[.*\], energy -10\.0 % \[.*\]\)")
         self.assertIn("Zeus", shown)
 
     def test_scaling_with_gpus(self):
@@ -90,6 +90,62 @@ class Answers(CliTest):
         self.assertIn("60 % of the energy; 150 % on top of the rest", shown)
         # ln(8/2) and ln(0.5/2) are of one size: half way between batch 1 and 16 on the log axis.
         self.assertIn("cpu against gpu: even at a batch of about 4 (between 1 and 16)", shown)
+
+    GPUS = [1, 2, 4, 8]
+
+    def scaling_runs(self):
+        return [([i], r, {"seconds_per_epoch": 80 / n * (1 + r / 1000), "energy_per_epoch_j": 4000 * (1 + r / 1000)})
+                for r in range(2) for i, n in enumerate(self.GPUS)]
+
+    def test_a_prediction_outside_the_range_is_warned_of(self):
+        shown = self.show([factor("gpus", self.GPUS)], self.scaling_runs(), self.EPOCH[:2], "--predict", "gpus=16", "--predict", "gpus=3")
+        outside, inside = shown.split("By the power laws, gpus=16")[1].split("By the power laws, gpus=3")
+        self.assertRegex(outside, r"time per epoch +all +5\.00\d s")
+        self.assertIn("16 is outside the fitted range 1 to 8 (2 times its upper end)", outside)
+        self.assertRegex(inside, r"time per epoch +all +26\.6[678] s")
+        self.assertNotIn("outside", inside)
+
+    def test_predictions_that_cannot_be_made(self):
+        for wanted, says in (("gpus", "--predict gpus=16"), ("gpus=0", "above 0"), ("gpu=4", 'did you mean "gpus"'),
+                             ("a=4", "three levels")):
+            message = self.show([factor("gpus", self.GPUS), factor("a", ["x"])],
+                                [(levels + [0], r, values) for levels, r, values in self.scaling_runs()], self.EPOCH[:2], "--predict", wanted, code=2)
+            self.assertIn(says, message)
+
+    def test_only_the_cells_that_are_asked_for(self):
+        factors = [factor("network", ["a", "b"]), factor("batch", [32, 64])]
+        runs = [([n, b], 0, self.epoch(1000, 10 + 5 * n + b, 100 + 50 * n + b)) for n in (0, 1) for b in (0, 1)]
+        shown = self.show(factors, runs, self.EPOCH, "--where", "network=b")
+        self.assertNotRegex(shown, r"(?m)^  a ")
+        self.assertEqual(len([line for line in shown.splitlines() if line.startswith("  b ")]), 2)
+        self.assertIn('did you mean "network"', self.show(factors, runs, self.EPOCH, "--where", "networks=b", code=2))
+        self.assertIn("it has a, b", self.show(factors, runs, self.EPOCH, "--where", "network=zzz", code=2))
+        self.assertIn("FACTOR=LEVEL", self.show(factors, runs, self.EPOCH, "--where", "network", code=2))
+
+    def test_the_published_numbers_of_zeus(self):
+        traces = os.path.join(os.environ.get("ERGOMETER_SHARED") or os.path.join(os.path.dirname(__file__), "../../../shared"), "traces/zeus")
+        if not os.path.isdir(traces):
+            self.skipTest("no recorded traces beside the checkout (set ERGOMETER_SHARED)")
+        done = self.tool("import", f"{traces}/power_v100.csv", f"{traces}/power_a40.csv", "-o", "zeus", text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+        def shown(*where):
+            words = [word for pair in where for word in ("--where", pair)]
+            done = self.tool("study", "show", "zeus", *words, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout
+
+        resnet = shown("file=power_v100", "dataset=imagenet", "network=resnet50", "batch_size=256")
+        self.assertRegex(resnet, r"250W +1 +3515\.0 s +774\.2 kJ")
+        self.assertIn("least energy: 150W (time +18.0 %, energy -22.5 %; measured once)", resnet)
+        self.assertIn("least energy, at most 10 % slower: 175W (time +9.6 %, energy -17.2 %; measured once)", resnet)
+        bert = shown("file=power_v100", "dataset=squad", "network=bert_base_uncased", "batch_size=32")
+        self.assertRegex(bert, r"250W +1 +[\d.]+ s +395\.6 kJ")
+        self.assertIn("least energy: 150W (time +28.1 %, energy -17.8 %; measured once)", bert)
+        self.assertIn("least energy, at most 10 % slower: 200W (time +6.3 %, energy -10.9 %; measured once)", bert)
+        a40 = shown("file=power_a40", "dataset=imagenet", "network=resnet50", "batch_size=256")
+        self.assertIn("least energy: 200W (time +7.2 %, energy -19.1 %; measured once)", a40)
+        self.assertIn("least energy, at most 10 % slower: 200W (time +7.2 %, energy -19.1 %; measured once)", a40)
 
     def test_a_study_without_these_questions_is_not_asked(self):
         shown = self.show([factor("a", ["x", "y"])], [([i], 0, {"duration_s": 1.0 + i}) for i in (0, 1)], [("duration_s", "time", "s")])
