@@ -24,17 +24,17 @@ struct JobOptions {
   SummaryWish wish;
 };
 
-void print_reports(const std::vector<JobReport>& reports, bool json) {
+void print_reports(const std::vector<JobReport>& reports, bool as_json) {
   const auto width = static_cast<std::size_t>(table_width());
   for (std::size_t i = 0; i < reports.size(); ++i) {
-    if (json)
+    if (as_json)
       fmt::print("{}{}{}", i == 0 && reports.size() > 1 ? "[\n" : "", job_json(reports[i]),
                  i + 1 < reports.size() ? ",\n" : "\n");
     else
       fmt::print("{}{}", i > 0 ? "\n" : "", job_text(reports[i], width));
   }
-  if (json && reports.size() > 1) fmt::print("]\n");
-  if (json || reports.size() < 2) return;
+  if (as_json && reports.size() > 1) fmt::print("]\n");
+  if (as_json || reports.size() < 2) return;
   std::optional<double> sum;
   std::size_t measured = 0;
   for (const auto& report : reports)

@@ -108,7 +108,7 @@ void print_text(const Month& month, const std::map<std::string, Sums>& by_user, 
   for (const auto& r : reports) {
     if (!r.account.energy_j || largest.rows.size() == kLargestJobs) break;
     largest.rows.push_back({r.job.shown, printable(r.job.user), printable(r.job.name), printable(r.job.state),
-                            duration_text(r.elapsed_s), with_unit(r.account.energy_j, "J"),
+                            ergometer::duration_text(r.elapsed_s), with_unit(r.account.energy_j, "J"),
                             percent_text(r.account.coverage), with_unit(r.slurm_j, "J")});
   }
   if (!largest.rows.empty()) fmt::print("\n{}", render_table(largest, width, 0));

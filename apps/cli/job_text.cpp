@@ -34,7 +34,7 @@ std::string heading(const JobReport& r) {
   if (!job.account.empty()) out += fmt::format(", account {}", printable(job.account));
   out += fmt::format(": {}\n", job.state.empty() ? "state unknown" : printable(job.state));
   if (!job.begin) return out + "it has not begun\n";
-  out += fmt::format("{} to {}, {}", moment(job.begin), job.end ? moment(job.end) : "now", duration_text(r.elapsed_s));
+  out += fmt::format("{} to {}, {}", moment(job.begin), job.end ? moment(job.end) : "now", ergometer::duration_text(r.elapsed_s));
   if (job.lives > 1) out += fmt::format(" in {} lives (it was requeued)", job.lives);
   if (!job.nodes.empty()) out += ", on " + printable(job.nodes);
   const auto gpus = job.tres.find("gres/gpu");
@@ -91,7 +91,7 @@ std::string steps_table(const JobReport& r, std::size_t width) {
   for (const auto& step : r.account.steps) {
     const auto* told = slurm_step(r.job, step.step);
     table.rows.push_back({printable(step.step), told ? printable(told->title) : "", fmt::to_string(step.nodes.size()),
-                          duration_text(step.duration_s), with_unit(step.energy_j, "J"),
+                          ergometer::duration_text(step.duration_s), with_unit(step.energy_j, "J"),
                           with_unit(step.uncertainty_j, "J", 2), with_unit(step.mean_power_w, "W"),
                           told && told->consumed_j ? with_unit(*told->consumed_j, "J") : "",
                           told            ? printable(told->state)
@@ -103,7 +103,7 @@ std::string steps_table(const JobReport& r, std::size_t width) {
         std::any_of(r.account.steps.begin(), r.account.steps.end(), [&](const auto& s) { return s.step == step.name; });
     if (measured) continue;
     const auto duration =
-        step.begin && step.end ? duration_text(seconds(*step.end - *step.begin)) : std::string(kMissing);
+        step.begin && step.end ? ergometer::duration_text(seconds(*step.end - *step.begin)) : std::string(kMissing);
     table.rows.push_back({printable(step.name), printable(step.title), "", duration, kMissing, "", kMissing,
                           step.consumed_j ? with_unit(*step.consumed_j, "J") : "", printable(step.state)});
   }
