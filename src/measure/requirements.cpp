@@ -124,10 +124,12 @@ std::vector<Warning> absence_warnings(const Discovery& found) {
 
 Environment recorded_environment(const Environment& environment) {
   static constexpr std::array<std::string_view, 12> prefixes{
-      "CUDA_", "NVIDIA_", "HIP_", "ROCR_", "ZE_", "OMP_", "MKL_", "OPENBLAS_", "SLURM_", "PMI_", "OMPI_", "ERGOMETER_"};
+      "CUDA_", "NVIDIA_", "HIP_", "ROCR_", "ZE_", "OMP_", "MKL_", "OPENBLAS_", "SLURM_", "PMI_",
+      "OMPI_COMM_WORLD_",  // what else Open MPI sets is addresses and keys of this one launch
+      "ERGOMETER_"};
   static constexpr std::array<std::string_view, 5> names{"RANK", "WORLD_SIZE", "LOCAL_RANK", "GPU_DEVICE_ORDINAL",
                                                          "ONEAPI_DEVICE_SELECTOR"};
-  static constexpr std::array<std::string_view, 5> secrets{"KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL"};
+  static constexpr std::array<std::string_view, 6> secrets{"KEY", "TOKEN", "JWT", "SECRET", "PASSW", "CREDENTIAL"};
   Environment kept;
   for (const auto& [name, value] : environment) {
     const auto starts = [&name = name](std::string_view prefix) { return name.starts_with(prefix); };
