@@ -331,7 +331,7 @@ int lead(const RunOptions& options, const Context& context, Prepared prepared, S
                                      std::move(prepared.epochs), signals);
   if (!command) return refuse(command.error());
   ::mallopt(M_ARENA_MAX, 4);
-  auto session = Session::start(host, std::move(settings));
+  auto session = Session::start(host, std::move(settings), part.take_writer());
   if (!session) return refuse(session.error());
   part.started(**session);
   const int code = Run(options, **session, **command, signals, &part).measure();

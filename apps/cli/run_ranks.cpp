@@ -142,9 +142,8 @@ Result<void> NodePart::join(const FolderWish& wish, SessionOptions& options, con
   const auto& parts = (*writer)->run().parts;
   reference_ = parts ? parts->clock_reference : node_;
   is_reference_ = node_ == reference_;
-  options.run_dir = record_.run;
   options.place->node = node_;
-  options.part = std::move(*writer);
+  writer_ = std::move(*writer);
   look();
   return {};
 }

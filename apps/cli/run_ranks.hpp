@@ -60,6 +60,8 @@ class NodePart {
   [[nodiscard]] Result<void> join(const FolderWish& wish, SessionOptions& options, const std::shared_ptr<Clock>& clock);
   // Whether other ranks on this machine can be known of.
   [[nodiscard]] bool has_seat() const { return leader_.has_value(); }
+  // For Session::start, after join().
+  [[nodiscard]] std::unique_ptr<RunWriter> take_writer() { return std::move(writer_); }
   [[nodiscard]] const RecordPlace& record() const { return record_; }
   // The node whose clock the others refer to, and which tells the summary.
   [[nodiscard]] bool is_reference() const { return is_reference_; }
@@ -98,6 +100,7 @@ class NodePart {
   RankPlace place_;
   std::optional<Leader> leader_;
   Member self_;
+  std::unique_ptr<RunWriter> writer_;
   RecordPlace record_;
   std::string node_, reference_;
   bool is_reference_ = false;

@@ -160,7 +160,7 @@ int measure_step(const StepOptions& options, const Context& context, NodePart& p
     return refuse(joined.error());
   tell_ready(options, part.record().node);
   ::mallopt(M_ARENA_MAX, 4);
-  auto session = Session::start(host, std::move(settings));
+  auto session = Session::start(host, std::move(settings), part.take_writer());
   if (!session) return refuse(session.error());
   part.started(**session);
   part.open();

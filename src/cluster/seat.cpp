@@ -271,6 +271,7 @@ Seat take_seat(const std::vector<fs::path>& folders, const SeatRequest& request)
   SeatTaker taker(request, false);
   for (const auto& folder : folders)
     if (auto seat = taker.in(folder)) return std::move(*seat);
+  if (taker.why.hint.empty()) taker.why.hint = "name a folder that this machine alone has with ERGOMETER_LOCAL_DIR";
   return Alone{taker.why};
 }
 

@@ -324,7 +324,8 @@ Manifest first_manifest(const SessionOptions& options, Clock& clock) {
   return manifest;
 }
 
-Result<std::unique_ptr<Session>> Session::start(const Host& host, SessionOptions options) {
+Result<std::unique_ptr<Session>> Session::start(const Host& host, SessionOptions options,
+                                                std::unique_ptr<RunWriter> part) {
   auto state = std::make_unique<State>();
   state->cpu_at_start = cpu_seconds();
   state->clock = host.clock;
@@ -336,7 +337,7 @@ Result<std::unique_ptr<Session>> Session::start(const Host& host, SessionOptions
   if (!late) search->finish(*found);
   if (auto met = check_requirements(options.require, *found); !met) return tl::unexpected(met.error());
   state->found = std::move(*found);
-  if (options.part) state->node.name = options.part->node();
+  if (part) state->node.name = part->node();
   state->take_node();
 
   Manifest& manifest = state->manifest;
@@ -347,8 +348,8 @@ Result<std::unique_ptr<Session>> Session::start(const Host& host, SessionOptions
     for (auto& warning : absence_warnings(state->found)) manifest.warnings.push_back(std::move(warning));
   }
 
-  if (options.part) {
-    state->writer = std::move(options.part);
+  if (part) {
+    state->writer = std::move(part);
   } else {
     auto writer = RunWriter::create(options.run_dir, manifest);
     if (!writer) return tl::unexpected(writer.error());

@@ -24,8 +24,6 @@ struct SessionOptions {
   // Do not wait for drivers that take long to start (NVML: 40 ms and more); their sensors join when they are ready. The
   // driver's sample buffer reaches back, so their power is not lost. Has no effect with `require`.
   bool late_devices = false;
-  // This machine's part of a run that several machines write, as RunWriter::join gave it; run_dir is then its.
-  std::unique_ptr<RunWriter> part;
   std::optional<Place> place;  // where this is; a part needs it
 };
 
@@ -51,7 +49,10 @@ class Session {
   // run directory, starts the samplers and returns when each energy and power sensor (but late ones and those whose
   // device keeps a history) gave its first reading or 2 s have passed. On a SteppedClock the thread that calls start()
   // and stop() must be a Participant.
-  [[nodiscard]] static Result<std::unique_ptr<Session>> start(const Host& host, SessionOptions options);
+  // `part`: this machine's part of a run that several machines write, as RunWriter::join gave it; run_dir counts for
+  // nothing then.
+  [[nodiscard]] static Result<std::unique_ptr<Session>> start(const Host& host, SessionOptions options,
+                                                              std::unique_ptr<RunWriter> part = {});
   // Stops if still running; the run is then left marked as not complete.
   ~Session();
 
