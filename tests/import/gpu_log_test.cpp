@@ -70,6 +70,31 @@ TEST(GpuLog, AnyOrderOfColumnsUnitsAndSeparators) {
   EXPECT_EQ(log.traces[0].t_ns[0], 1706708712345000000);
 }
 
+// The field was renamed between driver branches, and modules have a reading of their own that is not the GPU's.
+TEST(GpuLog, F53_AverageInstantAndModulePowerAreNotMistakenForEachOther) {
+  const auto log = log_of(
+      "timestamp, index, module.power.draw.instant [W], power.draw.average [W], power.draw.instant [W]\n"
+      "2024/01/31 13:45:12.345, 0, [N/A], 20.00 W, 21.50 W\n"
+      "2024/01/31 13:45:12.445, 0, [Not Supported], [Unknown Error], 22.50 W\n"
+      "2024/01/31 13:45:12.545, 0, ERR!, 20.50 W, N/A\n");
+  ASSERT_EQ(log.traces.size(), 1U);
+  const Trace& gpu = log.traces[0];
+  const auto column = [&](const std::string& name) -> std::size_t {
+    for (std::size_t i = 0; i < gpu.info.channels.size(); ++i)
+      if (gpu.info.channels[i].column == name) return i;
+    ADD_FAILURE() << "no " << name;
+    return 0;
+  };
+  const auto average = column("power_average_w"), instant = column("power_instant_w");
+  EXPECT_EQ(gpu.columns[average][0], 20.0);
+  EXPECT_EQ(gpu.info.channels[average].method, Method::average);
+  EXPECT_EQ(gpu.columns[instant][0], 21.5);
+  EXPECT_EQ(gpu.info.channels[instant].method, Method::integral);
+  EXPECT_FALSE(gpu.columns[average][1]);
+  EXPECT_FALSE(gpu.columns[instant][2]);
+  EXPECT_EQ(gpu.info.channels.size(), 2U) << "what the module draws is not the GPU's";
+}
+
 TEST(GpuLog, OneGpuNeedsNoIndex) {
   const auto log = log_of("time,power\n1706708712.0,100\n1706708713.0,200\n");
   EXPECT_EQ(log.format, "table of time and power");
