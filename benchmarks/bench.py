@@ -151,7 +151,7 @@ def study_gap(options, row):
     cells = 3 if options.quick else 30
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
         folder = pathlib.Path(folder)
-        (folder / "b.toml").write_text(study_text("true", f"a = {list(range(cells))}"))
+        (folder / "b.toml").write_text(study_text("true {a}", f"a = {list(range(cells))}"))
         tool = str(options.bin / "ergometer")
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder, "check": True}
         subprocess.run([tool, "study", "run", "b.toml"], **quiet)
