@@ -60,7 +60,6 @@ void add_merge(CLI::App& app, Context& context) {
   command->add_option("-o,--output", options->output, "folder to make (default: runs/NAME-TIME)");
   command->add_option("--name", options->name, "name of the new run (default: the first run's)");
   command->callback([options, &context] {
-    keep_freed_memory();
     const auto done = merge(*options);
     context.exit_code = done ? 0 : report_error(done.error());
   });

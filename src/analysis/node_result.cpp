@@ -60,6 +60,9 @@ void Settling::run_line(double run_s) {
   std::set<int> ranks;
   for (const auto& rank : input.part.ranks)
     if (rank.rank >= 0) ranks.insert(rank.rank);
+  // Who did not wait for its ranks' ends may know them by their marks.
+  for (const auto& region : input.rows.regions)
+    if (region.rank >= 0) ranks.insert(region.rank);
   out.ranks.assign(ranks.begin(), ranks.end());
   for (const auto& domain : domains) {
     out.domains.push_back(energy_of(domain, kRunRow, run_s));

@@ -22,7 +22,7 @@ constexpr std::size_t kMostLines = 10'000;
 constexpr std::size_t kMostShared = 2'000'000;
 constexpr std::size_t kFewestShared = 100;
 // Above so many nodes a rank's own regions are told without their devices.
-constexpr std::size_t kDetailedNodes = 256;
+constexpr std::size_t kDetailedNodes = 32;
 constexpr std::size_t kMostAlike = 20;  // warnings of one code
 constexpr std::size_t kMostNames = 8;   // of nodes in one warning
 

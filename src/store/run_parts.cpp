@@ -70,6 +70,9 @@ void find_strangers(const RunParts& parts, std::vector<Warning>& warnings) {
     MonoTime begin, end;
     const std::string* node;
   };
+  // What was measured, or is one clock, is right.
+  if (std::none_of(parts.by_node.begin(), parts.by_node.end(), [](const auto& part) { return part.second.by_wall; }))
+    return;
   std::vector<Span> spans;
   for (const auto& [folder, part] : parts.by_node)
     if (part.manifest.begin && part.manifest.end) spans.push_back({*part.manifest.begin, *part.manifest.end, &folder});
@@ -341,7 +344,9 @@ RunParts join_parts(std::vector<RawPart> parts, Manifest& run, std::vector<Warni
     if (part.folder == out.reference) there = part;
   for (RawPart& part : parts) {
     const ClockMap clock = map_of(part, out.reference, there ? &*there : nullptr, warnings);
-    RunPart moved{std::move(part.manifest), clock};
+    const auto link = link_of(part, out.reference, there ? &*there : nullptr);
+    const bool by_wall = link && link->method == ClockLink::Method::wall;
+    RunPart moved{std::move(part.manifest), clock, by_wall};
     move_manifest(moved.manifest, moved.clock);
     // Only the run's own pairs are told on: those of the reference, or of the first where it is missing.
     if (part.folder != out.reference && (there || !out.by_node.empty())) moved.manifest.clocks = {};

@@ -15,8 +15,9 @@
 namespace ergometer {
 
 struct RunPart {
-  Manifest manifest;  // all times moved to the reference node's clock
-  ClockMap clock;     // from the node's own clock to the reference's
+  Manifest manifest;     // all times moved to the reference node's clock
+  ClockMap clock;        // from the node's own clock to the reference's
+  bool by_wall = false;  // that is all that the wall clocks tell
 };
 
 struct RunParts {

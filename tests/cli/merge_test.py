@@ -75,9 +75,9 @@ class MergeTest(show_test.RunsTest):
         self.good("merge", "a", "b", "c", "-o", "all")
         text = self.good("show", "all", "--width", "120")
         self.assertRegex(text, r"nodes +3")
-        for row in (r"n1 .* 1000 J", r"n2 .* 2000 J", r"n3 .* 3000 J"):
+        for row in (r"n1 .* 1\.000 kJ", r"n2 .* 2\.000 kJ", r"n3 .* 3\.000 kJ"):
             self.assertRegex(text, row)
-        self.assertEqual(text.count("train/epoch[0]"), 1)
+        self.assertEqual(text.count("train/epoch[0]"), 1, text)
         ranks = self.good("show", "all", "--by", "rank", "--width", "120")
         for rank in range(6):
             self.assertIn(f"train/epoch[0] rank {rank} on n{rank // 2 + 1}", ranks)

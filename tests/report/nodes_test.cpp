@@ -78,7 +78,7 @@ TEST(NodesText, EachNodeHasARow) {
   options.width = 120;
   const auto text = render_text(ended(), s, options);
   EXPECT_THAT(text, HasSubstr("nodes     3, 6 ranks; missing: n9"));
-  EXPECT_THAT(text, ContainsRegex("n001 +2,3 +10[.0]* +3001 J"));
+  EXPECT_THAT(text, ContainsRegex("n001 +2,3 +10.00 +3[.]001 kJ"));
   EXPECT_THAT(text, HasSubstr("n001 gpu/0"));
   // Regions once, without saying to whom they belong.
   EXPECT_THAT(text, Not(HasSubstr("train rank")));
