@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -147,7 +148,10 @@ Step step_of(spank_t spank, const std::string& name) {
   step.place.node = node_name(spank, step.environment);
   step.cluster = value_of(step.environment, "SLURM_CLUSTER_NAME");
   if (step.cluster.empty()) step.cluster = "cluster";
-  step.restarts = item<std::uint32_t>(spank, S_SLURM_RESTART_COUNT).value_or(0);
+  // Slurm 22.05 tells the plugin 0 and the job the truth.
+  step.restarts =
+      std::max(item<std::uint32_t>(spank, S_SLURM_RESTART_COUNT).value_or(0),
+               static_cast<std::uint32_t>(parse_uint(value_of(step.environment, "SLURM_RESTART_COUNT")).value_or(0)));
   // A job that was requeued keeps its number: its second life is another run.
   if (step.restarts > 0) step.place.step += "-restart" + std::to_string(step.restarts);
   return step;
