@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -34,6 +33,8 @@ SPANK_PLUGIN(ergometer, 1)
 
 namespace ergometer::spank {
 namespace {
+
+constexpr int kMostLives = 20;  // of a batch script with a run each
 
 // Slurm loads the plugin once a process and calls it from one thread at a time; between calls this is all there is.
 struct State {
@@ -134,7 +135,6 @@ struct Step {
   std::vector<std::string> environment;
   Place place;
   std::string cluster;
-  std::uint32_t restarts = 0;
 };
 
 Step step_of(spank_t spank, const std::string& name) {
@@ -148,20 +148,42 @@ Step step_of(spank_t spank, const std::string& name) {
   step.place.node = node_name(spank, step.environment);
   step.cluster = value_of(step.environment, "SLURM_CLUSTER_NAME");
   if (step.cluster.empty()) step.cluster = "cluster";
-  // Slurm 22.05 tells the plugin 0 and the job the truth.
-  step.restarts =
-      std::max(item<std::uint32_t>(spank, S_SLURM_RESTART_COUNT).value_or(0),
-               static_cast<std::uint32_t>(parse_uint(value_of(step.environment, "SLURM_RESTART_COUNT")).value_or(0)));
-  // A job that was requeued keeps its number: its second life is another run.
-  if (step.restarts > 0) step.place.step += "-restart" + std::to_string(step.restarts);
+  // A job that was requeued keeps its number: its second life is another run. srun's steps know of it.
+  const auto restarts = parse_uint(value_of(step.environment, "SLURM_RESTART_COUNT")).value_or(0);
+  if (restarts > 0) step.place.step += "-restart" + std::to_string(restarts);
   return step;
+}
+
+// The folder of a step's run.
+Result<std::string> run_of(const State& all, const Place& place) {
+  return fill_in(all.step.folder.empty() ? all.site.folder : all.step.folder, place);
+}
+
+// Where a step's record may lie. Slurm 22.05 tells nobody but the batch script itself that it runs again, so its place
+// is the first that is free.
+Result<std::vector<SamplerRun>> runs_of(const State& all, const Step& step, const std::string& index) {
+  std::vector<SamplerRun> runs;
+  const bool batch = step.place.step == "batch";
+  for (int life = 0; life < (batch ? kMostLives : 1); ++life) {
+    auto place = step.place;
+    if (life > 0) place.step += "-restart" + std::to_string(life);
+    const auto run = run_of(all, place);
+    if (!run) return tl::unexpected(run.error());
+    SamplerRun one;
+    one.argv = {all.site.program, "step", "--root-pid", std::to_string(::getpid()), "-o", *run};
+    if (!all.step.interval.empty()) one.argv.insert(one.argv.end(), {"--interval", all.step.interval});
+    if (!all.step.sensors.empty()) one.argv.insert(one.argv.end(), {"--sensors", all.step.sensors});
+    one.manifest = *run + "/run.json";
+    if (!index.empty()) one.link = index + "/" + place.step;
+    one.link_target = *run;
+    one.log = *run + "." + place.node + ".log";
+    runs.push_back(std::move(one));
+  }
+  return runs;
 }
 
 Result<SamplerStart> sampler_of(const State& all, spank_t spank, const Step& step, const std::string& run) {
   SamplerStart start;
-  start.argv = {all.site.program, "step", "--root-pid", std::to_string(::getpid()), "-o", run};
-  if (!all.step.interval.empty()) start.argv.insert(start.argv.end(), {"--interval", all.step.interval});
-  if (!all.step.sensors.empty()) start.argv.insert(start.argv.end(), {"--sensors", all.step.sensors});
   start.environment = step.environment;
   std::erase_if(start.environment, [](const auto& line) { return line.starts_with("ERGOMETER_RUN="); });
   set(start.environment, "SLURMD_NODENAME", step.place.node);
@@ -181,18 +203,17 @@ Result<SamplerStart> sampler_of(const State& all, spank_t spank, const Step& ste
     if (!root) return tl::unexpected(root.error());
     set(start.environment, "ERGOMETER_HOST_ROOT", *root);
   }
-  const auto parent = run.substr(0, run.rfind('/'));
-  start.folders = folders_of(parent);
-  start.log = run + "." + step.place.node + ".log";
+  start.folders = folders_of(run.substr(0, run.rfind('/')));
+  std::string index;
   if (!step.place.home.empty() && step.place.home.front() == '/') {
     // Where `ergometer job` looks first (docs/cluster.md): a link a step, whose name decides when several nodes make
     // it.
-    const auto index =
-        step.place.home + "/.local/share/ergometer/jobs/" + file_name_of(step.cluster) + "/" + step.place.job;
+    index = step.place.home + "/.local/share/ergometer/jobs/" + file_name_of(step.cluster) + "/" + step.place.job;
     for (auto& folder : folders_of(index)) start.folders.push_back(std::move(folder));
-    start.link = index + "/" + step.place.step;
-    start.link_target = run;
   }
+  auto runs = runs_of(all, step, index);
+  if (!runs) return tl::unexpected(runs.error());
+  start.runs = std::move(*runs);
   start.uid = item<uid_t>(spank, S_JOB_UID).value_or(::geteuid());
   start.gid = item<gid_t>(spank, S_JOB_GID).value_or(::getegid());
   return start;
@@ -204,7 +225,7 @@ void begin_step(spank_t spank) {
   const auto name = step_name(item<std::uint32_t>(spank, S_JOB_STEPID).value_or(SLURM_EXTERN_CONT));
   if (name.empty()) return;
   const Step step = step_of(spank, name);
-  const auto run = fill_in(all.step.folder.empty() ? all.site.folder : all.step.folder, step.place);
+  const auto run = run_of(all, step.place);
   if (!run) return slurm_info("ergometer: step not measured: %s", text_of(run.error()).c_str());
   const auto start = sampler_of(all, spank, step, *run);
   if (!start) return slurm_info("ergometer: step not measured: %s", text_of(start.error()).c_str());

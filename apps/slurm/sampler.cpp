@@ -60,8 +60,8 @@ void begin_afresh() {
 
 // What slurmstepd's descriptor limits, files and immunity against the out-of-memory killer are is none of the
 // sampler's.
-[[noreturn]] void become_sampler(const SamplerStart& start, char* const* argv, char* const* environment, int end_fd,
-                                 int ready_fd) {
+[[noreturn]] void become_sampler(const SamplerStart& start, const std::vector<std::vector<char*>>& argvs,
+                                 char* const* environment, int end_fd, int ready_fd) {
   // By way of high numbers: either may have the number that the other one shall get.
   const int end_copy = ::fcntl(end_fd, F_DUPFD, 10), ready_copy = ::fcntl(ready_fd, F_DUPFD, 10);
   ::dup2(end_copy, kEndFd);
@@ -76,15 +76,18 @@ void begin_afresh() {
   }
   for (const auto& folder : start.folders)
     if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) give_up(folder.c_str());
-  if (!start.link.empty()) (void)!::symlink(start.link_target.c_str(), start.link.c_str());
+  std::size_t free = 0;
+  while (free + 1 < start.runs.size() && ::access(start.runs[free].manifest.c_str(), F_OK) == 0) ++free;
+  const SamplerRun& run = start.runs[free];
+  if (!run.link.empty()) (void)!::symlink(run.link_target.c_str(), run.link.c_str());
   const int null = ::open("/dev/null", O_RDWR);
-  const int log = ::open(start.log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666);
+  const int log = ::open(run.log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666);
   ::dup2(null, 0);
   ::dup2(log >= 0 ? log : null, 1);
   ::dup2(log >= 0 ? log : null, 2);
   close_from(kReadyFd + 1);
-  ::execve(argv[0], argv, environment);
-  give_up(argv[0]);
+  ::execve(argvs[free][0], argvs[free].data(), environment);
+  give_up(argvs[free][0]);
 }
 
 }  // namespace
@@ -112,15 +115,18 @@ bool Sampler::start(const SamplerStart& start) {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end.fds.data()) != 0 ||
       ::pipe2(ready.fds.data(), O_CLOEXEC) != 0 || ::pipe2(told.fds.data(), O_CLOEXEC) != 0)
     return false;
-  std::vector<std::string> words = start.argv;
-  words.insert(words.end(), {"--until-fd", std::to_string(kEndFd), "--ready-fd", std::to_string(kReadyFd)});
-  const auto argv = pointers(words);
+  auto runs = start.runs;
+  std::vector<std::vector<char*>> argvs;
+  for (auto& run : runs) {
+    run.argv.insert(run.argv.end(), {"--until-fd", std::to_string(kEndFd), "--ready-fd", std::to_string(kReadyFd)});
+    argvs.push_back(pointers(run.argv));
+  }
   const auto environment = pointers(start.environment);
   const pid_t between = ::fork();
   if (between == 0) {
     begin_afresh();
     const pid_t sampler = ::fork();
-    if (sampler == 0) become_sampler(start, argv.data(), environment.data(), end.fds[1], ready.fds[1]);
+    if (sampler == 0) become_sampler(start, argvs, environment.data(), end.fds[1], ready.fds[1]);
     (void)!::write(told.fds[1], &sampler, sizeof sampler);
     ::_exit(0);
   }

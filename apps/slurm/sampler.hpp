@@ -10,13 +10,19 @@
 
 namespace ergometer::spank {
 
-struct SamplerStart {
+// One place for the record.
+struct SamplerRun {
   // Descriptors are added: --until-fd N, which tells it of tasks and ends it with the end of file, and --ready-fd N.
   std::vector<std::string> argv;
+  std::string manifest;           // where it is there, this place is taken
+  std::string link, link_target;  // a symbolic link made as well, if it is not there; "" is none
+  std::string log;                // standard output and error
+};
+
+struct SamplerStart {
+  std::vector<SamplerRun> runs;          // the first that is free; else the last
   std::vector<std::string> environment;  // NAME=VALUE
   std::vector<std::string> folders;      // made in this order, as the user, if they are not there
-  std::string link, link_target;         // a symbolic link made as well, if it is not there
-  std::string log;                       // standard output and error
   uid_t uid = 0;
   gid_t gid = 0;
 };

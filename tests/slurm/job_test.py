@@ -110,7 +110,7 @@ class Job(SlurmTest):
         # A requeued job waits two minutes before it may begin again, unless told otherwise.
         self.assertTrue(wait_until(lambda: self.state(job) == "PENDING"))
         self.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
-        self.wait_for_state(job, "COMPLETED", seconds=180)
+        self.wait_for_state(job, "COMPLETED", seconds=90)
         report = self.report(job)
         self.assertEqual(report["lives"], 2)
         self.assertEqual(sorted(step["step"] for step in report["steps"]), ["batch", "batch-restart1"])

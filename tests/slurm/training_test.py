@@ -14,6 +14,7 @@ class Training(SlurmTest):
             raise unittest.SkipTest("the reference workloads are not built")
         super().setUpClass()
 
+    @needs_parts
     def test_three_nodes_and_six_ranks_are_one_report(self):
         port, = slurm_cluster.free_ports(1)
         # The names of the nodes are no addresses here: all of them are this host.
