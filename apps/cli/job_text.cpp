@@ -114,7 +114,7 @@ std::string slurm_line(const JobReport& r, std::size_t width) {
   if (!r.known) return {};
   if (!r.slurm_j) return "\nreported by Slurm: not available (no ConsumedEnergyRaw of this job)\n";
   std::string out =
-      fmt::format("\nreported by Slurm: {} (ConsumedEnergyRaw), in no total above", energy_text(*r.slurm_j));
+      fmt::format("\nreported by Slurm: {} (ConsumedEnergyRaw), in no total above", with_unit(*r.slurm_j, "J"));
   const auto& energy = r.account.energy_j;
   if (energy && *energy > 0) {
     out += fmt::format("; {} against what was measured\n", error_text(*r.slurm_j, *energy));

@@ -103,7 +103,7 @@ class Show(RunsTest):
         self.assertAlmostEqual(run.pop("uncertainty_j"), 0, delta=250)
         self.assertEqual(run, {"duration_s": 10, "exit_code": 0, "energy_j": 2500, "valid": True, "net_energy_j": None,
                                "net_uncertainty_j": None,
-                               "modelled_j": None, "mean_power_w": 250, "partial": False,
+                               "modelled_j": None, "mean_power_w": 250, "partial": False, "missing_nodes": [],
                                "shortcuts": {"tdp_j": None, "tdp_error": None, "mean_power_j": 2500,
                                              "mean_power_error": 0}})
         domains = {d["domain"]: d for d in summary["nodes"][0]["domains"]}
