@@ -115,8 +115,10 @@ class SlurmCluster:
         self.write("slurm.conf", "\n".join(lines) + "\n")
 
     def start_one(self, *words, env=None):
+        # A test that is killed leaves no daemons behind.
+        tied = ("setpriv", "--pdeathsig", "TERM", *words)
         with open(self.path(f"{words[0]}.out"), "ab") as out:
-            self.processes.append(subprocess.Popen(words, env=os.environ | self.env | (env or {}), stdin=subprocess.DEVNULL, stdout=out,
+            self.processes.append(subprocess.Popen(tied, env=os.environ | self.env | (env or {}), stdin=subprocess.DEVNULL, stdout=out,
                                                    stderr=out, start_new_session=True))
         return self.processes[-1]
 
