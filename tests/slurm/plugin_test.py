@@ -28,11 +28,11 @@ class Plugin(SlurmTest):
         jobs = os.listdir(f"{self.home}/ergometer-jobs") if os.path.isdir(f"{self.home}/ergometer-jobs") else []
         return max(jobs, key=int, default=None), done
 
-    @needs_parts
     def test_F92_two_ranks_on_each_of_three_nodes_are_three_nodes_once(self):
         job, done = self.srun("--ergometer", "-N3", "-n6", "sh", "-c", f"{TOOL} mark begin work; sleep 2; {TOOL} mark end work")
         self.ok(done)
         run = self.run_of(job)
+        self.assertTrue(wait_until(lambda: parts_are_complete(run)))
         summary = self.summary(run)
         nodes = {node["name"]: node for node in summary["nodes"]}
         self.assertEqual(sorted(nodes), ["n1", "n2", "n3"])
@@ -120,7 +120,6 @@ class Plugin(SlurmTest):
             pass
         self.assert_untouched(self.as_user(*TRUE_STEP[:1], f"--ergometer=dir={full}/%j/%s", *TRUE_STEP[2:]))
 
-    @needs_parts
     def test_a_sampler_that_is_killed_leaves_what_it_had(self):
         self.set_program(f'echo $$ > {self.home}/pid-$SLURMD_NODENAME; exec {TOOL} "$@"')
         step = subprocess.Popen(slurm_cluster.as_user(self.user, "srun", "--ergometer", "-N3", "sleep", "4"), cwd=self.home,
@@ -137,7 +136,6 @@ class Plugin(SlurmTest):
         self.assertFalse(summary["run"]["valid"])
         self.assertTrue(any("n2" in warning["message"] for warning in summary["warnings"]), summary["warnings"])
 
-    @needs_parts
     def test_a_cancelled_job_is_measured_up_to_its_end(self):
         job = self.submit("--ergometer", "-wn1", "--wrap", "sleep 300")
         self.assertTrue(wait_until(lambda: os.path.exists(f"{self.run_of(job, 'batch')}/nodes/n1/node.json")))

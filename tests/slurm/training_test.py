@@ -14,7 +14,6 @@ class Training(SlurmTest):
             raise unittest.SkipTest("the reference workloads are not built")
         super().setUpClass()
 
-    @needs_parts
     def test_three_nodes_and_six_ranks_are_one_report(self):
         port, = slurm_cluster.free_ports(1)
         # The names of the nodes are no addresses here: all of them are this host.
@@ -24,6 +23,7 @@ class Training(SlurmTest):
         self.assertIn("epoch 2", done.stdout.lower())
         job, = os.listdir(f"{self.home}/ergometer-jobs")
         run = f"{self.home}/ergometer-jobs/{job}/0"
+        self.assertTrue(wait_until(lambda: parts_are_complete(run)))
         summary = json.loads(self.ok(self.as_user(TOOL, "show", "--json", run)).stdout)
         self.assertTrue(summary["run"]["valid"], summary["warnings"])
         self.assertEqual([node["name"] for node in summary["nodes"]], ["n1", "n2", "n3"])
