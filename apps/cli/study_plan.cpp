@@ -41,7 +41,7 @@ void print_head(const PlannedStudy& study) {
     if (f < study.plan.level_values.size() && std::ranges::any_of(factor.levels, [](const auto& l) { return l.ends_with('%'); }))
       for (const auto& value : study.plan.level_values[f])
         here += fmt::format("{}{}", here.empty() ? "" : ", ", value ? fmt::format("{:g} {}", *value, factor.unit) : kMissing);
-    table.rows.push_back({printable(factor.name), printable(fmt::format("{}", fmt::join(factor.levels, ", "))), here});
+    table.rows.push_back({printable(factor.name), printable(shortened(fmt::format("{}", fmt::join(factor.levels, ", ")), 160)), here});
   }
   fmt::print("\n{}", render_table(table, static_cast<std::size_t>(std::max(terminal_width(), 160)), 2));
 }

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <map>
 #include <mutex>
+#include <thread>
 
 #include "base/file.hpp"
 #include "daemon/limits.hpp"
@@ -28,6 +29,7 @@ struct Client {
   Caller caller;
   bool may_read = false;
   bool waiting = false;  // for the answer of the services
+  bool early = false;    // it has sent something before its last question was answered
   std::string in, out;   // a part of a request; the part of an answer that is not taken yet
   std::size_t sent = 0;  // of `out`
   bool closing = false;  // once `out` is taken
@@ -185,9 +187,10 @@ void Server::State::welcome(int fd) {
 
 // One request at a time: what a client sends beyond that waits in the kernel, and then in the client.
 void Server::State::watch(Client& c) {
-  const std::uint32_t interest = !c.out.empty()        ? EPOLLOUT
-                                 : c.feed || c.waiting ? 0u
-                                                       : static_cast<std::uint32_t>(EPOLLIN);
+  const bool busy = c.feed || c.waiting;
+  c.early = c.early && busy;
+  // Most clients ask one thing at a time: epoll is told to be quiet only about one that has said more.
+  const std::uint32_t interest = !c.out.empty() ? EPOLLOUT : c.early ? 0u : static_cast<std::uint32_t>(EPOLLIN);
   if (interest == c.interest) return;
   epoll_event e{interest, {}};
   e.data.fd = c.fd;
@@ -196,6 +199,10 @@ void Server::State::watch(Client& c) {
 }
 
 void Server::State::receive(Client& c) {
+  if (c.feed || c.waiting) {
+    c.early = true;  // the kernel keeps it meanwhile
+    return;
+  }
   std::array<char, 4096> piece;
   const ssize_t n = ::recv(c.fd, piece.data(), piece.size(), MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -326,8 +333,10 @@ void Server::State::sweep() {
 }
 
 bool Server::State::must_tick() const {
-  return !accepting || std::ranges::any_of(
-                           clients, [](const auto& e) { return e.second.interest != EPOLLIN || !e.second.in.empty(); });
+  return !accepting || std::ranges::any_of(clients, [](const auto& e) {
+    const Client& c = e.second;
+    return c.interest != EPOLLIN || c.feed || c.waiting || !c.in.empty();
+  });
 }
 
 Server::Server(int listening, std::shared_ptr<Clock> clock, ServerOptions options) : state_(std::make_unique<State>()) {
@@ -399,6 +408,7 @@ Result<void> Server::run() {
     s.finish_readings();
     s.drop_stalled();
     s.sweep();
+    if (s.client_count > kFewClients && !s.stopping) std::this_thread::sleep_for(kTogether);
   }
   return {};
 }

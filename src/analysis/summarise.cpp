@@ -83,7 +83,7 @@ class NodeWarnings {
 }  // namespace
 
 struct Summariser::State {
-  Manifest manifest;
+  Manifest manifest, of_every_node;
   std::map<std::string, NodeState> nodes;
   std::mutex mutex;
   std::once_flag prepared;
@@ -249,23 +249,32 @@ void Summariser::State::finish_run() {
   find_total_findings(summary, run_total.inside, run_total.expected, run_total.coverage, summary.warnings);
 }
 
-Summariser::Summariser(const Manifest& manifest) : state_(std::make_unique<State>()) { state_->manifest = manifest; }
+Summariser::Summariser(const Manifest& manifest) : state_(std::make_unique<State>()) {
+  state_->manifest = manifest;
+  // Each node gets a copy: not of the names of all the others.
+  state_->of_every_node = manifest;
+  state_->of_every_node.nodes = {};
+  state_->of_every_node.parts.reset();
+  state_->of_every_node.ranks = {};
+}
 Summariser::~Summariser() = default;
 
 void Summariser::add_node(const Node& node, std::vector<Region> regions, const std::vector<Event>& events) {
   NodeState& added = state_->nodes[node.name];
   added.input.node = node;
-  added.input.part = state_->manifest;
+  added.input.part = state_->of_every_node;
   added.input.events = events;
   added.regions = std::move(regions);
 }
 
 void Summariser::add_part(const Node& node, const Manifest& part, ClockMap clock, std::vector<Region> regions,
                           const std::vector<Event>& events) {
-  add_node(node, std::move(regions), events);
   NodeState& added = state_->nodes[node.name];
+  added.input.node = node;
   added.input.part = part;
   added.input.part.clocks = {};
+  added.input.events = events;
+  added.regions = std::move(regions);
   added.clock = std::move(clock);
   added.own_time = true;
   if (part.begin && part.end && *part.end >= *part.begin) added.span = Interval{*part.begin, *part.end};
