@@ -51,6 +51,7 @@ int show_job(const JobOptions& options, const JobPlaces& places, const Environme
   if (answer)
     for (const auto& job : answer->jobs) {
       reports.push_back(report_of(job, true, places, now));
+      add_share(reports.back(), ask_node_cpus(job.nodes, environment));
       for (const auto& note : answer->notes) reports.back().warnings.push_back({"slurm", note, ""});
     }
   if (reports.empty()) {

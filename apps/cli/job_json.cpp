@@ -102,6 +102,11 @@ std::string job_json(const JobReport& r) {
   for (const auto& node : r.account.nodes) out["nodes"].push_back(node_of_job(node));
   out["steps"] = JobJson::array();
   for (const auto& step : r.account.steps) out["steps"].push_back(step_of_job(step));
+  out["shared"] = nullptr;
+  if (r.share)
+    out["shared"] = {{"cpus", r.share->cpus},
+                     {"node_cpus", r.share->node_cpus},
+                     {"estimate_j", value_or_null(r.share->estimate_j)}};
   out["reported_by_slurm"] = slurm_of_job(r);
   out["warnings"] = JobJson::array();
   for (const auto& w : r.warnings)

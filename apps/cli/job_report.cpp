@@ -77,4 +77,19 @@ JobReport report_of(const SlurmJob& job, bool known, const JobPlaces& places, Wa
   return report;
 }
 
+void add_share(JobReport& report, const std::map<std::string, double>& node_cpus) {
+  const auto cpus = report.job.tres.find("cpu");
+  const auto nodes = expand_node_list(report.job.nodes);
+  if (cpus == report.job.tres.end() || !nodes || report.job.nodes.empty()) return;
+  JobShare share{cpus->second, 0, std::nullopt};
+  for (const auto& node : *nodes) {
+    const auto all = node_cpus.find(node);
+    if (all == node_cpus.end()) return;
+    share.node_cpus += all->second;
+  }
+  if (share.cpus >= share.node_cpus) return;
+  if (report.account.energy_j) share.estimate_j = *report.account.energy_j * share.cpus / share.node_cpus;
+  report.share = share;
+}
+
 }  // namespace ergometer::cli

@@ -138,6 +138,14 @@ std::string job_text(const JobReport& r, std::size_t width) {
       out +=
           fmt::format("\n{}: {} allocated and idle throughout, {}\n", printable(node.name),
                       printable(fmt::format("{}", fmt::join(node.idle_gpus, ", "))), with_unit(node.idle_gpu_j, "J"));
+  if (r.share) {
+    std::string told = fmt::format("the nodes were shared: the job had {:g} of their {:g} CPUs, and the energies above are of "
+                                   "whole nodes",
+                                   r.share->cpus, r.share->node_cpus);
+    if (r.share->estimate_j)
+      told += fmt::format("; by CPUs its own part would be ~{}, an estimate", with_unit(*r.share->estimate_j, "J"));
+    out += "\n" + wrapped(told, width, 0);
+  }
   out += slurm_line(r, width);
   for (const auto& w : r.warnings) {
     out += wrapped("warning: " + printable(w.message), width, 0);

@@ -54,6 +54,14 @@ void run_tasks(const RunReader& reader, Summariser& summariser, const RunVisitor
   work();
 }
 
+// The part that a machine has in `only`, for who asks for a piece of a run.
+Manifest part_within(Manifest part, const std::optional<Interval>& only) {
+  if (!only) return part;
+  part.begin = std::clamp(part.begin.value_or(only->begin), only->begin, only->end);
+  part.end = std::clamp(part.end.value_or(only->end), *part.begin, only->end);
+  return part;
+}
+
 }  // namespace
 
 Result<LoadedRun> load_run(const std::filesystem::path& dir, const RunVisitor& visitor,
@@ -74,7 +82,8 @@ Result<LoadedRun> load_run(const std::filesystem::path& dir, const RunVisitor& v
     if (!events) events = std::vector<Event>{};
     if (visitor.node) visitor.node(node, *regions, *events);
     if (reader->has_parts())
-      summariser.add_part(node, reader->part(node.name), reader->clock(node.name), std::move(*regions), *events);
+      summariser.add_part(node, part_within(reader->part(node.name), only), reader->clock(node.name),
+                          std::move(*regions), *events);
     else
       summariser.add_node(node, std::move(*regions), *events);
     for (auto& sensor : reader->sensors(node.name)) tasks.push_back({node.name, std::move(sensor), {}});

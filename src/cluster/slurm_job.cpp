@@ -178,6 +178,16 @@ std::vector<SlurmJob> parse_sacct(std::string_view text) {
   return jobs;
 }
 
+std::map<std::string, double> parse_node_cpus(std::string_view text) {
+  std::map<std::string, double> cpus;
+  for (const auto line : split(text, '\n')) {
+    const auto name = word_after(line, "NodeName");
+    if (const auto count = parse_double(word_after(line, "CPUTot")); !name.empty() && count && *count > 0)
+      cpus[std::string(name)] = *count;
+  }
+  return cpus;
+}
+
 std::vector<SlurmJob> parse_scontrol_jobs(std::string_view text) {
   std::vector<SlurmJob> jobs;
   for (const auto line : split(text, '\n')) {

@@ -54,6 +54,9 @@ inline constexpr const char* kSacctColumns =
 // a job number, in Slurm's order; the lives of a requeued job are one. Lines that do not fit the titles are left out.
 [[nodiscard]] std::vector<SlurmJob> parse_sacct(std::string_view text);
 
+// CPUTot of `scontrol --oneliner show node LIST`, by node; without nodes that tell none.
+[[nodiscard]] std::map<std::string, double> parse_node_cpus(std::string_view text);
+
 // `scontrol --oneliner show job ID`, for a cluster without accounting: one entry a line. Times are without steps and
 // energy.
 [[nodiscard]] std::vector<SlurmJob> parse_scontrol_jobs(std::string_view text);

@@ -92,6 +92,12 @@ Result<SlurmAnswer> ask_job(const std::string& id, const Environment& environmen
   return ask_controller(id, environment, std::move(answer));
 }
 
+std::map<std::string, double> ask_node_cpus(const std::string& nodes, const Environment& environment) {
+  if (nodes.empty()) return {};
+  const auto text = run_tool({"scontrol", "--oneliner", "show", "node", nodes}, environment, kPatience);
+  return text ? parse_node_cpus(*text) : std::map<std::string, double>{};
+}
+
 Result<SlurmAnswer> ask_jobs(const JobFilter& filter, const Environment& environment) {
   std::vector<std::string> words{"--allocations", "--starttime", filter.begin, "--endtime", filter.end};
   if (!filter.user.empty()) words.insert(words.end(), {"--user", filter.user});

@@ -1,6 +1,7 @@
 // Asks Slurm of jobs, with its own tools and so with its own rules of who may see what. Used by `ergometer job`.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct SlurmAnswer {
 // One job, one task of an array ("12_3") or a whole array. Each tool has 20 s. Errors: an id that is none
 // (invalid_argument), no Slurm here (not_found), Slurm refuses us this job (permission_denied).
 [[nodiscard]] Result<SlurmAnswer> ask_job(const std::string& id, const Environment& environment);
+
+// CPUs of nodes as Slurm counts them, by name; of "n[1-3]". Empty where it does not tell.
+[[nodiscard]] std::map<std::string, double> ask_node_cpus(const std::string& nodes, const Environment& environment);
 
 struct JobFilter {
   std::string user, account;  // "" is any; both empty: whom sacct takes for us

@@ -30,7 +30,8 @@ class Job(CliTest):
         """What sacct prints, and scontrol for a job that sacct does not know."""
         self.write("sacct.txt", "\n".join((COLUMNS,) + lines) + "\n")
         self.write("bin/sacct", f'#!/bin/sh\nprintf "%s " "$@" > {self.dir}/asked\nexec cat {self.dir}/sacct.txt\n', 0o755)
-        self.write("bin/scontrol", f"#!/bin/sh\necho '{scontrol}' >&2\nexit 1\n", 0o755)
+        self.write("nodes.txt", "")
+        self.write("bin/scontrol", f"#!/bin/sh\ncase \"$*\" in *'show node'*) exec cat {self.dir}/nodes.txt;; esac\necho '{scontrol}' >&2\nexit 1\n", 0o755)
 
     def index(self, job, step, run, cluster="test"):
         folder = self.path(f".local/share/ergometer/jobs/{cluster}/{job}")
@@ -70,6 +71,27 @@ class Job(CliTest):
                     self.assertIn("reported by Slurm: not available", text)
                     self.assertNotIn("0 J", text.split("reported by Slurm")[1])
 
+    def test_F97_a_shared_node_is_not_booked_as_a_whole(self):
+        nodes = "".join(f"NodeName=n{i} Arch=x86_64 CPUAlloc=24 CPUTot=48 State=MIXED\n" for i in (1, 2))
+        for number, names, cpus, energy in ((1, "n1", 24, 1000), (2, "n[1-2]", 24, 2000)):
+            self.slurm(job_line(number, nodes=names, tres=f"cpu={cpus},mem=1G,node=1"))
+            self.write("nodes.txt", nodes)
+            self.run_of(number, "0", T, T + 100, {f"n{i + 1}": {"package0": 10} for i in range(energy // 1000)})
+            report = self.report(str(number))
+            self.assertAlmostEqual(report["energy_j"], energy, delta=0.1)  # the nodes' figure stays
+            self.assertAlmostEqual(report["shared"]["estimate_j"], 500, delta=0.1)
+            self.assertEqual((report["shared"]["cpus"], report["shared"]["node_cpus"]), (cpus, 48 * energy // 1000))
+            text = " ".join(self.job(str(number)).stdout.split())
+            self.assertIn(f"the nodes were shared: the job had {cpus} of their {48 * energy // 1000} CPUs", text)
+            self.assertIn("~500.0 J, an estimate", text)
+        # A job that has its nodes for itself, and one of whose nodes nothing is known.
+        self.slurm(job_line(3, nodes="n1", tres="cpu=48,node=1"))
+        self.write("nodes.txt", nodes)
+        self.run_of(3, "0", T, T + 100, {"n1": {"package0": 10}})
+        self.assertIsNone(self.report("3")["shared"])
+        self.slurm(job_line(1, nodes="n1", tres="cpu=24,node=1"))
+        self.assertIsNone(self.report("1")["shared"])
+
     def test_F87_memory_of_the_job(self):
         self.slurm(job_line(1, tres="cpu=4,mem=7500M,node=1"))
         self.run_of(1, "0", T, T + 100, {"n1": {"package0": 100}})
@@ -96,12 +118,14 @@ class Job(CliTest):
         self.assertIn("partly-measured", self.codes(report))
 
     def test_two_steps_that_overlap_in_part(self):
-        self.slurm(job_line(1), step_line(1, 0), step_line(1, 1))
-        self.run_of(1, "0", T, T + 60, {"n1": {"package0": 100}})
-        self.run_of(1, "1", T + 30, T + 100, {"n1": {"package0": 100}})
-        report = self.report("1")
-        self.assertAlmostEqual(report["energy_j"], 10_000, delta=1)
-        self.assertNotIn("partly-measured", self.codes(report))
+        for number, parts in ((1, False), (2, True)):
+            with self.subTest(parts=parts):
+                self.slurm(job_line(number), step_line(number, 0), step_line(number, 1))
+                self.run_of(number, "0", T, T + 60, {"n1": {"package0": 100}}, parts=parts)
+                self.run_of(number, "1", T + 30, T + 100, {"n1": {"package0": 100}}, parts=parts)
+                report = self.report(str(number))
+                self.assertAlmostEqual(report["energy_j"], 10_000, delta=1)
+                self.assertNotIn("partly-measured", self.codes(report))
 
     def test_the_daemons_record_fills_what_no_run_measured(self):
         self.slurm(job_line(1, nodes="n[1-2]"))

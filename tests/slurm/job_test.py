@@ -93,6 +93,16 @@ class Job(SlurmTest):
         self.assertAlmostEqual(node["mean_power_w"], WATTS["n1"], delta=0.2 * WATTS["n1"])
         self.assertLessEqual(node["measured_s"], report["elapsed_s"] + 3)
 
+    def test_a_job_out_of_time(self):
+        # Slurm looks at limits twice a minute, and gives a job half a minute more to end.
+        job = self.submit("--ergometer", "-wn3", "--time=0:01", "--wrap", "srun sleep 300")
+        self.measured(job)
+        self.wait_for_state(job, "TIMEOUT", "CANCELLED", seconds=150)
+        report = self.report(job)
+        self.assertEqual(report["state"], "TIMEOUT")
+        node, = report["nodes"]
+        self.assertAlmostEqual(node["mean_power_w"], WATTS["n3"], delta=0.2 * WATTS["n3"])
+
     def test_an_array(self):
         job = self.submit("--ergometer", "--array=0-2", "-N1", "--wrap", "sleep 1")
         for task in range(3):

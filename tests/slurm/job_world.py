@@ -4,8 +4,9 @@ import json
 import os
 
 
-def write_run(folder, begin_s, end_s, nodes, state="complete"):
-    """A run at `folder`, between two times of the calendar (Unix seconds). `nodes`: {name: {"package0": watts, "gpu0": watts}}."""
+def write_run(folder, begin_s, end_s, nodes, state="complete", parts=False):
+    """A run at `folder`, between two times of the calendar (Unix seconds). `nodes`: {name: {"package0": watts, "gpu0": watts}}.
+    With `parts` each node has a part of its own, as a run that several machines wrote."""
     begin, end = 10 * 10**9, int((10 + end_s - begin_s) * 1e9)
     manifest = {"schema": "ergometer.run/1", "name": "x", "state": state, "tool_version": "0", "command": ["x"], "directory": "/", "environment": {},
                 "begin_ns": begin, "end_ns": end if state == "complete" else None, "exit_code": 0 if state == "complete" else None, "signal": None,
@@ -13,6 +14,11 @@ def write_run(folder, begin_s, end_s, nodes, state="complete"):
     for node, sensors in nodes.items():
         samples = os.path.join(folder, "nodes", node, "samples")
         os.makedirs(samples)
+        if parts:
+            part = manifest | {"schema": "ergometer.part/1", "nodes": [node], "place": {"node": node, "hostname": node, "boot_id": node},
+                               "clock": {"reference": next(iter(nodes)), "offsets": [], "method": "same"}}
+            with open(os.path.join(folder, "nodes", node, "part.json"), "w") as file:
+                json.dump(part, file)
         for sensor, watts in sensors.items():
             with open(os.path.join(samples, f"{sensor}.csv"), "w") as file:
                 file.write("t_ns,energy_j\n")

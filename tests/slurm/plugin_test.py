@@ -9,6 +9,7 @@ import subprocess
 
 from slurm_world import *
 
+DAEMON = os.environ.get("ERGOMETERD_BIN", "")
 TRUE_STEP = ("srun", "--ergometer", "-wn1", "sh", "-c", "echo out; echo err >&2; exit 7")
 
 
@@ -171,6 +172,46 @@ class Plugin(SlurmTest):
         self.assertTrue(wait_until(lambda: len(lines) == 2), lines)
         job = lines[0]["job_begin"]["job"]
         self.assertEqual(lines, [{"job_begin": {"job": job, "uid": os.stat(self.home).st_uid, "user": self.user}}, {"job_end": {"job": job}}])
+
+
+    @unittest.skipUnless(DAEMON, "ergometerd is not built")
+    def test_the_real_daemon_keeps_a_record_of_a_job_that_nobody_asked_to_measure(self):
+        self.assertTrue(wait_until(self.cluster.is_up))
+        root = f"{self.folder}/roots/n1"
+        records = f"{root}/records"
+        os.makedirs(f"{root}/proc/sys/kernel", exist_ok=True)
+        with open(f"{root}/proc/sys/kernel/hostname", "w") as file:
+            file.write("n1\n")
+        self.addCleanup(shutil.rmtree, f"{root}/proc")
+        with open(f"{self.folder}/ergometerd.toml", "w") as file:
+            file.write(f'sensors = ["rapl"]\njobs = true\njob-interval = "1s"\njob-records = "/records"\n')
+        daemon = subprocess.Popen([DAEMON, "--config", f"{self.folder}/ergometerd.toml", "--host-root", root], stderr=subprocess.DEVNULL)
+        self.addCleanup(daemon.wait)
+        self.addCleanup(daemon.terminate)
+        socket_file = f"{root}/run/ergometer/ergometerd.sock"
+        self.assertTrue(wait_until(lambda: os.path.exists(socket_file)))
+        os.symlink(socket_file, f"{self.folder}/daemon.sock")
+        self.addCleanup(os.unlink, f"{self.folder}/daemon.sock")
+        self.ok(self.as_user("srun", "-wn1", "sleep", "4"))
+
+        def ended():
+            for job in os.listdir(records) if os.path.isdir(records) else []:
+                with open(f"{records}/{job}/n1.json") as file:
+                    record = json.load(file)
+                if record["state"] == "complete":
+                    return record
+            return None
+
+        self.assertTrue(wait_until(ended))
+        record = ended()
+        self.assertEqual((record["user"], record["node"]), (self.user, "n1"))
+        package, = (d for d in record["domains"] if d["domain"] == "package/0")
+        self.assertAlmostEqual(package["mean_power_w"], WATTS["n1"], delta=0.2 * WATTS["n1"])
+        # The job's owner reads it; nobody else can open it.
+        self.assertEqual(os.stat(f"{records}/{record['job']}/n1.json").st_uid, os.stat(self.home).st_uid)
+        report = json.loads(self.ok(self.as_user(TOOL, "job", "--json", "--records", records, record["job"])).stdout)
+        self.assertAlmostEqual(report["energy_j"], package["energy_j"], places=6)
+        self.assertEqual([d["source"] for node in report["nodes"] for d in node["domains"] if d["in_total"]], ["daemon"])
 
 
 class ByDefault(SlurmTest):
