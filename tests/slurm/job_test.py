@@ -83,7 +83,8 @@ class Job(SlurmTest):
         job = self.submit("--ergometer", "-wn1", "--wrap", "srun sleep 300")
         self.measured(job)
         self.assertTrue(wait_until(lambda: (self.report(job)["energy_j"] or 0) > 100))
-        self.assertEqual(self.report(job)["state"], "RUNNING")
+        # The accounting hears of a job's begin a moment later.
+        self.assertTrue(wait_until(lambda: self.report(job)["state"] == "RUNNING"))
         self.as_user("scancel", job)
         self.wait_for_state(job, "CANCELLED")
         report = self.report(job)
@@ -119,6 +120,9 @@ class Job(SlurmTest):
         self.ok(self.cluster.run("scontrol", "requeue", job))
         # A requeued job waits two minutes before it may begin again, unless told otherwise.
         self.assertTrue(wait_until(lambda: self.state(job) == "PENDING"))
+        # Nor may it before everything of its first life has ended on the node.
+        self.assertTrue(wait_until(lambda: parts_are_complete(f"{self.home}/ergometer-jobs/{job}/batch")))
+        self.assertTrue(wait_until(self.cluster.is_up))
         self.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
         self.wait_for_state(job, "COMPLETED", seconds=90)
         report = self.report(job)

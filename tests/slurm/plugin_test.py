@@ -13,6 +13,10 @@ DAEMON = os.environ.get("ERGOMETERD_BIN", "")
 TRUE_STEP = ("srun", "--ergometer", "-wn1", "sh", "-c", "echo out; echo err >&2; exit 7")
 
 
+def step_runs(run):
+    return os.path.exists(f"{run}/run.json") and not parts_are_complete(run)
+
+
 class Plugin(SlurmTest):
     def setUp(self):
         self.set_program(f'exec {TOOL} "$@"')
@@ -136,6 +140,54 @@ class Plugin(SlurmTest):
         self.assertEqual(sorted(node["name"] for node in summary["nodes"]), ["n1", "n2", "n3"])
         self.assertFalse(summary["run"]["valid"])
         self.assertTrue(any("n2" in warning["message"] for warning in summary["warnings"]), summary["warnings"])
+
+    def kill_node(self, node):
+        """Everything of a node at once, as if its power failed: slurmd, step daemons, samplers and tasks."""
+        self.cluster.slurmd[node].kill()
+        log = self.cluster.path(f"slurmd-{node}.log")
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as file:
+                    of_node = f"SLURMD_NODENAME={node}".encode() in file.read().split(b"\0")
+                files = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+                if of_node or log in files:
+                    os.kill(int(pid), signal.SIGKILL)
+            except OSError:
+                pass  # gone, or the kernel's
+
+    def test_a_node_that_dies_is_named_and_the_others_are_kept(self):
+        step = subprocess.Popen(slurm_cluster.as_user(self.user, "srun", "--ergometer", "-N3", "sleep", "60"), cwd=self.home,
+                                env=os.environ | self.cluster.env | {"HOME": self.home}, stderr=subprocess.DEVNULL)
+        self.addCleanup(step.wait)
+        self.assertTrue(wait_until(lambda: self.state_of_all() == 3))
+        time.sleep(2)
+        self.kill_node("n3")
+        self.addCleanup(self.cluster.wait_for, self.cluster.is_up, "the nodes")
+        self.addCleanup(self.cluster.start_node, "n3")
+        job = max(os.listdir(f"{self.home}/ergometer-jobs"), key=int)
+        self.as_user("scancel", job)
+        run = self.run_of(job)
+
+        def ended():
+            parts = {}
+            for node in ("n1", "n2", "n3"):
+                with open(f"{run}/nodes/{node}/part.json") as file:
+                    parts[node] = json.load(file)["state"]
+            return parts == {"n1": "complete", "n2": "complete", "n3": "running"}
+
+        self.assertTrue(wait_until(ended))
+        summary = self.summary(run)
+        self.assertFalse(summary["run"]["valid"])
+        self.assertTrue(any("n3" in warning["message"] for warning in summary["warnings"]), summary["warnings"])
+        self.assertFalse(any("n1" in warning["message"] for warning in summary["warnings"] if warning["code"] == "part-not-complete"), summary["warnings"])
+        for node in summary["nodes"]:
+            self.assertGreater(node["energy_j"], 0, node["name"])
+
+    def state_of_all(self):
+        """How many nodes of the newest step have a part."""
+        jobs = os.listdir(f"{self.home}/ergometer-jobs") if os.path.isdir(f"{self.home}/ergometer-jobs") else []
+        run = self.run_of(max(jobs, key=int, default="0"))
+        return sum(os.path.exists(f"{run}/nodes/n{i}/part.json") for i in (1, 2, 3)) if step_runs(run) else 0
 
     def test_a_cancelled_job_is_measured_up_to_its_end(self):
         job = self.submit("--ergometer", "-wn1", "--wrap", "sleep 300")

@@ -62,7 +62,10 @@ test("its numbers are the table's: centres are means of the valid runs, fits and
   for (const f of page.fronts) assert.ok(f.front.length >= 1 && f.cells.length === 9);
   await view.page.locator(".fold summary", {hasText: "Runs: 81 runs"}).click();
   assert.equal(await view.page.locator("#runs tbody tr").count(), 81);
-  const rows = await figure(view, "Time against energy").locator("summary").click().then(() => figure(view, "Time against energy").locator("tbody tr").allInnerTexts());
+  const table = figure(view, "Time against energy").locator("tbody tr");
+  await figure(view, "Time against energy").locator("summary").click();
+  await table.first().waitFor();
+  const rows = await table.allInnerTexts();
   assert.equal(rows.length, 9);
   await view.close();
 });
