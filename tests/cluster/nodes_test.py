@@ -155,6 +155,18 @@ class Clocks(ClusterTest):
             self.assertLessEqual(abs(offset["offset_ns"] + 1000 * 10**9), offset["error_ns"])
         self.assertFalse(os.path.exists(self.path("r/clock.json")), "the secret goes with the run")
 
+    @unittest.skipUnless(can_unshare("-T", "--monotonic=1000"), "no time namespace can be made here")
+    def test_regions_of_another_time_namespace_lie_within_the_run(self):
+        self.start_pair(["unshare", "-T", "--monotonic=1000"], command=f"{MARK} begin work; sleep 1.5; {MARK} end work")
+        done = self.tool("show", "r", "--json", text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        summary = json.loads(done.stdout)
+        ends = {region["node"]: region["t_begin_s"] + region["duration_s"] for region in summary["regions"] if region["node"]}
+        self.assertEqual(sorted(ends), ["n1", "n2"])
+        # Its own clock is 1000 s ahead.
+        for node, end in ends.items():
+            self.assertTrue(0 < end <= summary["run"]["duration_s"] + 0.1, (node, end, summary["run"]["duration_s"]))
+
     @unittest.skipUnless(can_unshare("-n"), "no network namespace can be made here")
     def test_a_node_that_cannot_reach_the_reference_is_aligned_by_the_wall_clocks(self):
         if not can_unshare("-T", "--monotonic=1000"):
