@@ -12,6 +12,7 @@
 
 #include "base/file.hpp"
 #include "base/json_object.hpp"
+#include "model/job_domain_json.hpp"
 #include "base/number.hpp"
 #include "device/remote/protocol.hpp"
 
@@ -76,31 +77,6 @@ Json record_json(const JobRecord& r) {
   json["others"] = std::move(others);
   if (r.state == JobState::running) json["last"] = std::move(last);
   return json;
-}
-
-DomainEnergy domain_from(JsonObject& o) {
-  DomainEnergy d;
-  std::string scope, method;
-  std::optional<double> coverage;
-  o.read("domain", d.domain);
-  o.read("device", d.device);
-  o.read("scope", scope);
-  o.read("method", method);
-  o.read("measured", d.measured);
-  o.read("energy_j", d.energy_j);
-  o.read("uncertainty_j", d.uncertainty_j);
-  o.read("coverage", coverage);
-  o.read("mean_power_w", d.mean_power_w);
-  o.read("max_power_w", d.max_power_w);
-  o.read("in_total", d.in_total);
-  d.coverage = coverage.value_or(0);
-  const auto known_scope = scope_from(scope);
-  const auto known_method = method_from(method);
-  if (!known_scope) o.complain("scope", "the word of a scope");
-  if (!known_method) o.complain("method", "the word of a method");
-  d.scope = known_scope.value_or(d.scope);
-  d.method = known_method.value_or(d.method);
-  return d;
 }
 
 LastReading reading_from(JsonObject& o) {
@@ -195,7 +171,7 @@ Result<JobRecord> parse_job_record(std::string_view text, const std::string& sou
     o.read("boot_id", r.boot_id);
     o.read("version", r.version);
     read_times(o, r);
-    o.read_objects("domains", [&](JsonObject& d) { r.domains.push_back(domain_from(d)); });
+    o.read_objects("domains", [&](JsonObject& d) { r.domains.push_back(job_domain_from(d)); });
     o.read_objects("others", [&](JsonObject& other) {
       std::string job;
       std::optional<double> overlap_s;

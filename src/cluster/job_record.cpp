@@ -4,34 +4,12 @@
 
 #include "base/file.hpp"
 #include "base/json_object.hpp"
+#include "model/job_domain_json.hpp"
 
 namespace ergometer {
 namespace {
 
 constexpr std::size_t kLargestRecord = 16 << 20;
-
-DomainEnergy recorded_domain(JsonObject& o) {
-  DomainEnergy d;
-  std::string scope, method;
-  std::optional<double> coverage;
-  o.read("domain", d.domain);
-  o.read("device", d.device);
-  o.read("scope", scope);
-  o.read("method", method);
-  o.read("measured", d.measured);
-  o.read("energy_j", d.energy_j);
-  o.read("uncertainty_j", d.uncertainty_j);
-  o.read("coverage", coverage);
-  o.read("mean_power_w", d.mean_power_w);
-  o.read("max_power_w", d.max_power_w);
-  o.read("in_total", d.in_total);
-  d.coverage = coverage.value_or(0);
-  const auto known_scope = scope_from(scope);
-  if (!known_scope) o.complain("scope", "the word of a scope");
-  d.scope = known_scope.value_or(d.scope);
-  d.method = method_from(method).value_or(d.method);
-  return d;
-}
 
 }  // namespace
 
@@ -52,7 +30,7 @@ Result<DaemonJobRecord> parse_daemon_record(std::string_view text, const std::st
     part.begin = wall_ns(begin.value_or(0));
     part.end = wall_ns(end.value_or(0));
     part.complete = state == "complete";
-    o.read_objects("domains", [&](JsonObject& d) { part.domains.push_back(recorded_domain(d)); });
+    o.read_objects("domains", [&](JsonObject& d) { part.domains.push_back(job_domain_from(d)); });
     o.read_objects("others", [&](JsonObject& other) {
       std::string job;
       other.read("job", job);
