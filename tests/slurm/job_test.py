@@ -122,6 +122,8 @@ class Job(SlurmTest):
         # Nor may it before everything of its first life has ended on the node.
         self.assertTrue(wait_until(lambda: parts_are_complete(f"{self.home}/ergometer-jobs/{job}/batch")))
         self.assertTrue(wait_until(self.cluster.is_up))
+        # Slurm counts in whole seconds: a credential of the second in which the first life's was revoked is revoked with it.
+        time.sleep(1.1)
         self.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
         self.wait_for_state(job, "COMPLETED", seconds=90)
         report = self.report(job)

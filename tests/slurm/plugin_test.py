@@ -145,10 +145,12 @@ class Plugin(SlurmTest):
         """Everything of a node at once, as if its power failed: slurmd, step daemons, samplers and tasks."""
         self.cluster.slurmd[node].kill()
         log = self.cluster.path(f"slurmd-{node}.log")
+        # Another test's cluster on this host has nodes of the same names.
+        mine = f"SLURM_CONF={self.cluster.env['SLURM_CONF']}".encode()
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 with open(f"/proc/{pid}/environ", "rb") as file:
-                    of_node = f"SLURMD_NODENAME={node}".encode() in file.read().split(b"\0")
+                    of_node = {f"SLURMD_NODENAME={node}".encode(), mine} <= set(file.read().split(b"\0"))
                 files = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
                 if of_node or log in files:
                     os.kill(int(pid), signal.SIGKILL)
