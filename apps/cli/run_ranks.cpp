@@ -100,8 +100,13 @@ std::vector<Member> NodePart::members() const {
   return all;
 }
 
+// A step is measured from outside: its tasks need not be measured themselves.
+int NodePart::expected_ranks() const {
+  return leader_ && leader_->leads_step() ? 1 : place_.launch.local_size.value_or(1);
+}
+
 void NodePart::wait_for_ranks() const {
-  const auto expected = place_.launch.local_size.value_or(1);
+  const int expected = expected_ranks();
   const auto until = std::chrono::steady_clock::now() + kGather;
   while (leader_ && expected > 1 && static_cast<int>(leader_->members().size()) < expected &&
          std::chrono::steady_clock::now() < until)
@@ -252,7 +257,7 @@ void NodePart::look() {
 bool NodePart::is_over() { return !leader_ || leader_->close(); }
 
 void NodePart::wait_for_others(Signals& signals, Nanos period, const std::function<void()>& tick) {
-  const auto expected = place_.launch.local_size.value_or(1);
+  const int expected = expected_ranks();
   std::optional<MonoTime> give_up;
   for (;;) {
     look();

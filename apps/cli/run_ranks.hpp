@@ -93,6 +93,7 @@ class NodePart {
   [[nodiscard]] bool is_of_one_node() const;
   void offer_clock();
   void note_ranks(RanksTogether together);
+  [[nodiscard]] int expected_ranks() const;
   void wait_for_ranks() const;
   void update(const std::function<void(Member&)>& change);
   [[nodiscard]] std::vector<Member> members() const;

@@ -65,6 +65,15 @@ class Plugin(SlurmTest):
         steps = {name for name in os.listdir(f"{self.home}/ergometer-jobs/{job}") if os.path.isdir(f"{self.home}/ergometer-jobs/{job}/{name}")}
         self.assertEqual(steps, {"batch", "0", "2"})
 
+    def test_several_tasks_a_node_hold_neither_the_steps_begin_nor_its_end(self):
+        """Its sampler is ready before the first task and ends by itself: it waits for no task to be measured by its own means."""
+        done = self.ok(self.as_user("srun", "--ergometer", "-N3", "-n6", "sh", "-c", 'test -e "$ERGOMETER_RUN/markers" && echo ready; sleep 0.3'))
+        self.assertEqual(done.stdout, "ready\n" * 6)
+        self.assertTrue(wait_until(self.cluster.is_up))
+        job = max(os.listdir(f"{self.home}/ergometer-jobs"), key=int)
+        for node in WATTS:
+            self.assertNotIn(f"[{job}.0] ergometer: the sampler did not end", self.log(node))
+
     def test_without_the_option_nothing_happens(self):
         before = sorted(os.listdir(self.home))
         done = self.ok(self.as_user("srun", "-N1", "sh", "-c", "echo ${ERGOMETER_RUN-unset}"))
