@@ -5,13 +5,18 @@
 #include <fmt/format.h>
 #include <malloc.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "base/file.hpp"
 #include "base/number.hpp"
@@ -91,6 +96,41 @@ class TaskNews {
   int fd_;
   std::string node_, text_;
   std::map<int, Member> tasks_;
+};
+
+// Says on --until-fd, from when its other end asks for the end, that this process is alive: its record may lie on
+// storage that takes its time (apps/slurm/sampler.cpp listens).
+class SignOfLife {
+ public:
+  explicit SignOfLife(int fd) : fd_(fd), stop_(::eventfd(0, EFD_CLOEXEC)) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this] { run(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  SignOfLife(const SignOfLife&) = delete;
+  SignOfLife& operator=(const SignOfLife&) = delete;
+  ~SignOfLife() {
+    ::eventfd_write(stop_, 1);
+    thread_.join();
+    ::close(stop_);
+  }
+
+ private:
+  static constexpr int kPeriodMs = 300;
+
+  void run() const {
+    std::array<pollfd, 2> waiting{{{stop_, POLLIN, 0}, {fd_, POLLRDHUP, 0}}};
+    while (::poll(waiting.data(), waiting.size(), -1) < 0) {
+    }
+    while (waiting[0].revents == 0 && ::send(fd_, "alive\n", 6, MSG_NOSIGNAL | MSG_DONTWAIT) > 0 &&
+           ::poll(waiting.data(), 1, kPeriodMs) <= 0) {
+    }
+  }
+
+  int fd_, stop_;
+  std::thread thread_;
 };
 
 // Tells where markers go, for ERGOMETER_RUN of the tasks.
@@ -191,6 +231,7 @@ int step(const StepOptions& options, const Context& context) {
     if (fd >= 0 && ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
       return report_error(errno_error("use", fmt::format("descriptor {}", fd), errno));
   Signals signals;
+  const SignOfLife alive(options.until_fd);
   auto seat = take_step_seat(*place, options.root_pid);
   if (auto* follower = std::get_if<Follower>(&seat))
     return follow_step_leader(options, *follower, signals, place->here.node);

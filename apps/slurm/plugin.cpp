@@ -1,7 +1,7 @@
 // ergometer_spank.so: what Slurm calls. srun, sbatch and salloc gain --ergometer; the step daemon starts one sampler a
 // node for a step that is to be measured; the prolog and epilog tell ergometerd of a job. Whatever goes wrong here is a
-// line in the log: every hook returns success and waits for nothing but the end of its sampler, for at most two seconds
-// (docs/cluster.md).
+// line in the log: every hook returns success and waits for nothing but the end of its sampler (docs/cluster.md says how
+// long).
 #include <pwd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 namespace ergometer::spank {
@@ -21,6 +22,7 @@ namespace {
 
 constexpr int kEndFd = 3, kReadyFd = 4;  // of the sampler
 constexpr int kPatienceMs = 1000;
+constexpr int kSlowStorageMs = 10'000;
 
 std::vector<char*> pointers(const std::vector<std::string>& words) {
   std::vector<char*> out;
@@ -165,19 +167,33 @@ void Sampler::tell(const std::string& line) {
 
 void Sampler::ask_to_end() {
   if (fd_ < 0 || asked_) return;
-  early_ = has_ended(0);
+  early_ = ends_within(0);
   asked_ = true;
   ::shutdown(fd_, SHUT_WR);
 }
 
-bool Sampler::has_ended(int wait_ms) {
+// What the sampler says first within that time. "alive" is apps/cli/step.cpp's; anything else is why it could not start.
+Sampler::Heard Sampler::listen(int wait_ms) {
   std::array<char, 512> text{};
   for (;;) {
     pollfd wait{fd_, POLLIN, 0};
-    if (::poll(&wait, 1, wait_ms) <= 0) return false;
+    if (::poll(&wait, 1, wait_ms) <= 0) return Heard::nothing;
     const auto n = ::recv(fd_, text.data(), text.size(), MSG_DONTWAIT);
-    if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) return true;
-    if (n > 0 && said_.size() < 1024) said_.append(text.data(), static_cast<std::size_t>(n));
+    if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) return Heard::its_end;
+    if (n <= 0) continue;
+    const std::string_view heard(text.data(), static_cast<std::size_t>(n));
+    if (heard.starts_with("alive")) return Heard::it_is_alive;
+    if (said_.size() < 1024) said_ += heard;
+  }
+}
+
+bool Sampler::ends_within(int wait_ms) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(wait_ms);
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
+    const auto heard = listen(left > 0 ? static_cast<int>(left) : 0);
+    if (heard == Heard::its_end) return true;
+    if (heard == Heard::nothing) return false;
   }
 }
 
@@ -185,13 +201,19 @@ std::string Sampler::finish() {
   if (fd_ < 0) return {};
   std::string trouble;
   ask_to_end();
-  // Its process id is only used while our pair says that it is alive.
-  if (!early_ && !has_ended(kPatienceMs)) {
-    trouble = "the sampler did not end and was stopped";
-    ::kill(pid_, SIGTERM);
-    if (!has_ended(kPatienceMs)) ::kill(pid_, SIGKILL);
-  } else if (early_) {
+  if (early_) {
     trouble = "the sampler ended before the step";
+  } else {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(kSlowStorageMs);
+    Heard heard = listen(kPatienceMs);
+    while (heard == Heard::it_is_alive && std::chrono::steady_clock::now() < until) heard = listen(kPatienceMs);
+    if (heard != Heard::its_end) {
+      trouble = heard == Heard::it_is_alive ? "the sampler was still writing (is its storage slow?) and was stopped"
+                                            : "the sampler did not end and was stopped";
+      // Its process id is only used while our pair says that it is alive.
+      ::kill(pid_, SIGTERM);
+      if (!ends_within(kPatienceMs)) ::kill(pid_, SIGKILL);
+    }
   }
   if (!said_.empty()) trouble = "the sampler could not start: " + said_;
   ::close(fd_);

@@ -38,12 +38,15 @@ class Sampler {
   void tell(const std::string& line);
   // Asks it to end, without waiting.
   void ask_to_end();
-  // Waits for its end: 1 s, then SIGTERM and 1 s more, then SIGKILL. Returns what went wrong, "" if nothing did.
+  // Waits for its end: 1 s, and up to 10 s for one that says it is at work (its record may lie on slow storage); then
+  // SIGTERM and 1 s more, then SIGKILL. Returns what went wrong, "" if nothing did.
   [[nodiscard]] std::string finish();
   [[nodiscard]] bool started() const { return fd_ >= 0; }
 
  private:
-  bool has_ended(int wait_ms);
+  enum class Heard { nothing, it_is_alive, its_end };
+  Heard listen(int wait_ms);
+  bool ends_within(int wait_ms);
   int fd_ = -1;  // our end of the pair: it reads the end of file when the sampler is gone
   int ready_fd_ = -1;
   pid_t pid_ = -1;

@@ -134,6 +134,15 @@ class Plugin(SlurmTest):
             pass
         self.assert_untouched(self.as_user(*TRUE_STEP[:1], f"--ergometer=dir={full}/%j/%s", *TRUE_STEP[2:]))
 
+    def test_slow_storage_holds_no_task_and_loses_nothing(self):
+        slow = f"export LD_PRELOAD={os.environ['SLOW_STORAGE']} SLOW_FOLDER={self.home} SLOW_MS=150"
+        self.set_program(f'{slow}; exec {TOOL} "$@"')
+        self.assert_untouched(self.as_user(*TRUE_STEP))
+        job = max(os.listdir(f"{self.home}/ergometer-jobs"), key=int)
+        self.assertTrue(wait_until(lambda: parts_are_complete(self.run_of(job))))
+        self.assertNotIn(f"[{job}.0] ergometer: the sampler did not end", self.log("n1"))
+        self.assertEqual(self.summary(self.run_of(job))["run"]["exit_code"], 7)
+
     def test_a_sampler_that_is_killed_leaves_what_it_had(self):
         self.set_program(f'echo $$ > {self.home}/pid-$SLURMD_NODENAME; exec {TOOL} "$@"')
         step = subprocess.Popen(slurm_cluster.as_user(self.user, "srun", "--ergometer", "-N3", "sleep", "4"), cwd=self.home,
