@@ -19,6 +19,11 @@ Environment current_environment() {
   return environment;
 }
 
+std::string value_of(const Environment& environment, const char* name) {
+  const auto it = environment.find(name);
+  return it == environment.end() ? std::string() : it->second;
+}
+
 std::int32_t launcher_rank(const Environment& environment) {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"}) {
     const auto variable = environment.find(name);

@@ -19,12 +19,18 @@ namespace {
 class FileHandle {
  public:
   explicit FileHandle(int fd) : fd_(fd) {}
-  ~FileHandle() { if (fd_ >= 0) ::close(fd_); }
+  ~FileHandle() {
+    if (fd_ >= 0) ::close(fd_);
+  }
   FileHandle(const FileHandle&) = delete;
   FileHandle& operator=(const FileHandle&) = delete;
   int get() const { return fd_; }
   // Closes now; false if the kernel reports a late write error.
-  bool close() { const int fd = fd_; fd_ = -1; return ::close(fd) == 0; }
+  bool close() {
+    const int fd = fd_;
+    fd_ = -1;
+    return ::close(fd) == 0;
+  }
 
  private:
   int fd_;
@@ -51,17 +57,38 @@ Error errno_error(std::string_view what, const fs::path& path, int error_number)
   ErrorCode code = ErrorCode::io;
   std::string hint;
   switch (error_number) {
-    case ENOENT: case ENOTDIR: code = ErrorCode::not_found; break;
-    case EACCES: case EPERM: code = ErrorCode::permission_denied; break;
-    case ENODEV: case ENXIO: code = ErrorCode::lost; break;
-    case EAGAIN: case EBUSY: case ENODATA: code = ErrorCode::unavailable; break;
-    case EEXIST: code = ErrorCode::exists; break;
-    case ENOSPC: case EDQUOT: hint = "free space on that file system, or choose another folder"; break;
-    case EROFS: hint = "that file system is read-only: choose another folder"; break;
-    default: break;
+    case ENOENT:
+    case ENOTDIR:
+      code = ErrorCode::not_found;
+      break;
+    case EACCES:
+    case EPERM:
+      code = ErrorCode::permission_denied;
+      break;
+    case ENODEV:
+    case ENXIO:
+      code = ErrorCode::lost;
+      break;
+    case EAGAIN:
+    case EBUSY:
+    case ENODATA:
+      code = ErrorCode::unavailable;
+      break;
+    case EEXIST:
+      code = ErrorCode::exists;
+      break;
+    case ENOSPC:
+    case EDQUOT:
+      hint = "free space on that file system, or choose another folder";
+      break;
+    case EROFS:
+      hint = "that file system is read-only: choose another folder";
+      break;
+    default:
+      break;
   }
-  return Error{code, fmt::format("cannot {} {}: {}", what, path.string(), std::generic_category().message(error_number)),
-               hint};
+  return Error{
+      code, fmt::format("cannot {} {}: {}", what, path.string(), std::generic_category().message(error_number)), hint};
 }
 
 Result<std::string> read_file(const fs::path& path, std::size_t max_bytes) {
@@ -82,6 +109,15 @@ Result<std::string> read_file(const fs::path& path, std::size_t max_bytes) {
   }
   content.resize(used);
   return content;
+}
+
+std::string trimmed_text(const fs::path& path) {
+  const auto text = read_file(path, 4096);
+  return text ? std::string(trim(*text)) : std::string();
+}
+
+std::string short_text(const fs::path& path) {
+  return std::string(trim(split(trimmed_text(path), '\n').front()).substr(0, 128));
 }
 
 Result<double> read_number(const fs::path& path) {

@@ -27,6 +27,10 @@ class HostRoot {
 // Whole file. More than `max_bytes` is an error (corrupt), so that a sensor file can never eat the memory.
 // Errors carry errno's text: not_found, permission_denied, lost (ENODEV, ENXIO), unavailable (EAGAIN, EBUSY), io.
 [[nodiscard]] Result<std::string> read_file(const std::filesystem::path& path, std::size_t max_bytes = 1 << 20);
+// read_file of a short attribute, trimmed; "" where it cannot be read. short_text: at most 128 characters of its first
+// line, for names that a device gives itself.
+[[nodiscard]] std::string trimmed_text(const std::filesystem::path& path);
+[[nodiscard]] std::string short_text(const std::filesystem::path& path);
 // read_file, trimmed, as one number; text that is no number is `corrupt` and named.
 [[nodiscard]] Result<double> read_number(const std::filesystem::path& path);
 

@@ -26,11 +26,6 @@ std::string host_name() {
   return file_name_of(name.data());
 }
 
-std::string variable(const Environment& environment, const char* name) {
-  const auto it = environment.find(name);
-  return it == environment.end() ? std::string() : it->second;
-}
-
 struct Holder {
   pid_t pid = 0;
   std::string name;
@@ -75,8 +70,8 @@ ControlPlaces control_places(const HostRoot& root, const Environment& environmen
   ControlPlaces places;
   places.system_journal = root.path("/run/ergometer/control.journal");
   places.lock = root.path("/run/lock/ergometer-control.lock");
-  fs::path state = variable(environment, "XDG_STATE_HOME");
-  const auto home = variable(environment, "HOME");
+  fs::path state = value_of(environment, "XDG_STATE_HOME");
+  const auto home = value_of(environment, "HOME");
   if (state.empty() && !home.empty()) state = fs::path(home) / ".local/state";
   // Homes are shared between nodes, settings are not.
   if (!state.empty()) places.user_journal = state / "ergometer" / fmt::format("control-{}.journal", host_name());

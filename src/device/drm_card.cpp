@@ -11,11 +11,6 @@
 namespace ergometer {
 namespace fs = std::filesystem;
 
-std::string short_text(const fs::path& file) {
-  const auto text = read_file(file, 4096);
-  return text ? std::string(trim(split(*text, '\n').front()).substr(0, 128)) : std::string();
-}
-
 std::optional<double> positive_micro(const fs::path& file) {
   const auto value = parse_int(short_text(file));
   return value && *value > 0 ? std::optional(static_cast<double>(*value) / 1e6) : std::nullopt;

@@ -30,9 +30,6 @@ struct DrmCard {
 // Whether the NVIDIA kernel driver is loaded, so that there may be NVIDIA GPUs.
 [[nodiscard]] bool nvidia_driver_loaded(const HostRoot& root);
 
-// The first line of a small text file, without blanks around it; "" if it cannot be read.
-[[nodiscard]] std::string short_text(const std::filesystem::path& file);
-
 // A file with a positive whole number, divided by a million (hwmon's microwatts and microjoules); unset for anything
 // else.
 [[nodiscard]] std::optional<double> positive_micro(const std::filesystem::path& file);

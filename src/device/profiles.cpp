@@ -31,12 +31,6 @@ constexpr ValueField kValues[] = {{"period_ms", &ChannelProfile::period_ms, 1e-3
                                   {"offset_w", &ChannelProfile::offset_w, -1e6, 1e6},
                                   {"offset_tolerance_w", &ChannelProfile::offset_tolerance_w, 0, 1e6}};
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
-  return out;
-}
-
 // Whole words: "A100" is in "NVIDIA A100-SXM4", not in "RTX A1000".
 bool has_words(const std::string& text, const std::string& words) {
   const auto hay = lower(text), needle = lower(words);

@@ -419,13 +419,13 @@ TEST(Ipmi, TrueFreeIpmiWithoutAController) {
   FakeTree tree;
   Host host = tree.host();
   host.load = &Library::open;
-  const auto in_band = ipmi::Link::create(host, {(tree / "/dev/ipmi0").string(), "", "", ""});
+  const auto in_band = ipmi::IpmiLink::create(host, {(tree / "/dev/ipmi0").string(), "", "", ""});
   ASSERT_TRUE(in_band) << in_band.error().message;
   const auto no_device = (*in_band)->send(ipmi::dcmi_command());
   ASSERT_FALSE(no_device);
   EXPECT_NE(no_device.error().message.find("cannot open"), std::string::npos);
   // Nobody speaks RMCP+ on this machine.
-  const auto lan = ipmi::Link::create(host, {"", "127.0.0.1", "user", "password"});
+  const auto lan = ipmi::IpmiLink::create(host, {"", "127.0.0.1", "user", "password"});
   ASSERT_TRUE(lan);
   const auto nobody = (*lan)->send(ipmi::dcmi_command());
   ASSERT_FALSE(nobody);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/processors.hpp"
 #include "core/runtime.hpp"
 #include "core/text.hpp"
 

@@ -3,13 +3,12 @@
 #include <ATen/Parallel.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <thread>
 
 #include "core/gpu_choice.hpp"
+#include "core/processors.hpp"
 #include "core/text.hpp"
 
 namespace ergometer::workload {
@@ -33,12 +32,6 @@ Result<torch::Device> gpu(int local_rank) {
 }
 
 }  // namespace
-
-int usable_processors() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
-  return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-}
 
 Result<torch::Device> prepare(const RuntimeOptions& options) {
   at::set_num_threads(options.threads > 0 ? options.threads : default_threads(options.local_ranks));

@@ -17,9 +17,6 @@ struct RuntimeOptions {
   int local_ranks = 1;         // that share the usable processors, unless `threads` says otherwise
 };
 
-// The processors that this process may use, not those of the machine: containers and job managers set the mask.
-[[nodiscard]] int usable_processors();
-
 // Sets the number of threads and the current GPU; a data error if the device is not there.
 [[nodiscard]] Result<torch::Device> prepare(const RuntimeOptions& options);
 

@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -17,6 +16,7 @@
 #include <optional>
 #include <ostream>
 
+#include "core/processors.hpp"
 #include "parallel/rank.hpp"
 
 extern char** environ;
@@ -60,11 +60,6 @@ std::vector<std::string> without_ranks(const std::vector<std::string>& arguments
     }
   }
   return kept;
-}
-
-int usable_processors() {
-  cpu_set_t set;
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
 // This process's environment with the ranks' variables in the place of any that were there.

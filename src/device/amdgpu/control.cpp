@@ -14,21 +14,16 @@ namespace fs = std::filesystem;
 
 constexpr double kMicro = 1e6;
 
-std::string text_of(const fs::path& file) {
-  const auto text = read_file(file, 4096);
-  return text ? std::string(trim(*text)) : std::string();
-}
-
 // The hwmon folder of amdgpu below a card's device, or "".
 fs::path hwmon_of(const fs::path& device) {
   for (const auto& name : list_dir(device / "hwmon"))
-    if (text_of(device / "hwmon" / name / "name") == "amdgpu") return device / "hwmon" / name;
+    if (trimmed_text(device / "hwmon" / name / "name") == "amdgpu") return device / "hwmon" / name;
   return {};
 }
 
 // The bus id of the card: what stays when cards are numbered anew. Its device folder is a link to it, or says it.
 std::string bus_id_of(const fs::path& device) {
-  const std::string uevent = text_of(device / "uevent");
+  const std::string uevent = trimmed_text(device / "uevent");
   for (const auto line : split(uevent, '\n'))
     if (line.starts_with("PCI_SLOT_NAME=")) return std::string(line.substr(14));
   std::error_code ec;
@@ -44,7 +39,7 @@ void add_cap(std::uint64_t number, const fs::path& device, ControlDiscovery& out
   info.name = fmt::format("gpu-card/{}/power", number);
   info.backend = "amdgpu";
   info.device_id = bus_id_of(device);
-  const auto product = text_of(device / "product_name");
+  const auto product = trimmed_text(device / "product_name");
   info.device_name = product.empty() ? "AMD GPU " + info.device_id : product;
   info.resolution = 1;  // the driver cuts it to whole watts
   info.rank = 4;

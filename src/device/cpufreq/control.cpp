@@ -15,13 +15,8 @@ namespace fs = std::filesystem;
 
 constexpr double kPerHertz = 1e-3;  // the files hold kHz
 
-std::string text_of(const fs::path& file) {
-  const auto text = read_file(file, 4096);
-  return text ? std::string(trim(*text)) : std::string();
-}
-
 std::vector<std::string> words_of(const fs::path& file) {
-  const std::string text = text_of(file);
+  const std::string text = trimmed_text(file);
   std::vector<std::string> words;
   for (const auto word : split(text, ' '))
     if (!word.empty()) words.emplace_back(word);
@@ -47,15 +42,15 @@ ControlInfo basics(const Policy& policy, const char* knob) {
   info.name = fmt::format("cpu/{}/{}", policy.number, knob);
   info.backend = "cpufreq";
   info.device_id = policy.folder.filename().string();
-  const auto driver = text_of(policy.folder / "scaling_driver");
+  const auto driver = trimmed_text(policy.folder / "scaling_driver");
   info.device_name =
-      fmt::format("CPUs {}{}{}", text_of(policy.folder / "affected_cpus"), driver.empty() ? "" : ", ", driver);
+      fmt::format("CPUs {}{}{}", trimmed_text(policy.folder / "affected_cpus"), driver.empty() ? "" : ", ", driver);
   return info;
 }
 
 void add_governor(const Policy& policy, ControlDiscovery& out) {
   const auto file = policy.folder / "scaling_governor";
-  if (text_of(file).empty()) return;
+  if (trimmed_text(file).empty()) return;
   auto info = basics(policy, "governor");
   info.unit = ControlUnit::word;
   for (auto& word : words_of(policy.folder / "scaling_available_governors")) info.choices.emplace_back(std::move(word));

@@ -19,19 +19,19 @@ constexpr const char* kFolder = "/sys/cray/pm_counters";
 constexpr int kTries = 3;  // a scan comes ten times a second and takes much less than that
 
 // "1234 W", or on EX systems "1234 W 1700000000123456 us": the wall time of the sensor.
-struct Reading {
+struct FileReading {
   double value = 0;
   std::optional<WallTime> time;
 };
 
-std::optional<Reading> parse_reading(std::string_view text, std::string_view unit) {
+std::optional<FileReading> parse_reading(std::string_view text, std::string_view unit) {
   std::vector<std::string_view> parts;
   for (const auto part : split(trim(text), ' '))
     if (!part.empty()) parts.push_back(part);
   if (parts.size() != 2 && parts.size() != 4) return std::nullopt;
   const auto value = parse_uint(parts[0]);
   if (!value || parts[1] != unit) return std::nullopt;
-  Reading out{static_cast<double>(*value), std::nullopt};
+  FileReading out{static_cast<double>(*value), std::nullopt};
   if (parts.size() == 4) {
     const auto us = parse_int(parts[2]);
     if (!us || *us <= 0 || *us > 9'000'000'000'000'000 || parts[3] != "us") return std::nullopt;
@@ -44,14 +44,14 @@ std::optional<Reading> parse_reading(std::string_view text, std::string_view uni
 class PmFile {
  public:
   PmFile(fs::path path, std::string unit) : file_(path), state_(path.filename().string()), unit_(std::move(unit)) {}
-  Result<Reading> probe() {
+  Result<FileReading> probe() {
     const auto text = file_.read();
     if (!text) return tl::unexpected(text.error());
     if (const auto reading = parse_reading(*text, unit_)) return *reading;
     return fail(ErrorCode::corrupt, fmt::format("{} holds \"{}\", not a number of {}", file_.path().string(),
                                                 trim(*text).substr(0, 40), unit_));
   }
-  std::optional<Reading> read(Readings& out) {
+  std::optional<FileReading> read(Readings& out) {
     auto reading = probe();
     if (!reading) {
       state_.bad(out, reading.error());
@@ -104,7 +104,7 @@ class CraySensor final : public Sensor {
     for (int i = 0; i < kTries; ++i) {
       const auto before = freshness_.value();
       if (before && before == last_freshness_) return {};  // no new scan
-      std::vector<std::optional<Reading>> readings;
+      std::vector<std::optional<FileReading>> readings;
       for (auto& file : files_) readings.push_back(file.read(out));
       if (freshness_.value() != before) continue;  // a scan came in between: not one moment
       last_freshness_ = before;
@@ -114,7 +114,7 @@ class CraySensor final : public Sensor {
   }
 
  private:
-  Result<void> deliver(const std::vector<std::optional<Reading>>& readings, Readings& out) {
+  Result<void> deliver(const std::vector<std::optional<FileReading>>& readings, Readings& out) {
     if (startup_.changed()) out.event("reset", "the node controller started again: counters begin anew");
     if (generation_.changed()) out.event("control", "the power cap was changed");
     std::vector<std::optional<double>> values;

@@ -53,11 +53,6 @@ class HwmonSensor final : public Sensor {
   std::vector<NumberFile> files_;
 };
 
-std::string text_of(const fs::path& file) {
-  const auto text = read_file(file, 4096);
-  return text ? std::string(trim(*text).substr(0, 128)) : std::string();
-}
-
 std::optional<double> micro_of(const fs::path& file) {
   const auto value = NumberFile(file, "").probe();
   return value && *value > 0 ? std::optional(static_cast<double>(*value) / 1e6) : std::nullopt;
@@ -108,7 +103,7 @@ int card_number(const fs::path& device) {
 void describe(Channel& c, std::string_view chip, const fs::path& hwmon, const fs::path& folder, int number) {
   if (chip == "power_meter") {
     int socket = 0;
-    const auto* meter = grace_meter(text_of(folder / fmt::format("power{}_oem_info", number)), socket);
+    const auto* meter = grace_meter(short_text(folder / fmt::format("power{}_oem_info", number)), socket);
     c.scope = meter ? meter->scope : Scope::node;
     c.domain = meter ? fmt::format("{}/{}", meter->word, socket) : "node";
     c.in_total = !meter || meter->in_total;
@@ -155,7 +150,7 @@ std::optional<Channel> attribute_channel(const std::string& file, const std::str
   c.unit = power ? "W" : "J";
   c.column = file + (power ? "_w" : "_j");
   c.resolution = 1e-6;
-  const auto label = text_of(folder / fmt::format("{}{}_label", kind, number));
+  const auto label = short_text(folder / fmt::format("{}{}_label", kind, number));
   c.device = label.empty() ? chip : fmt::format("{} {}", chip, label);
   if (power) {
     c.max_power_w = micro_of(folder / fmt::format("power{}_cap_max", number));
@@ -216,8 +211,8 @@ std::vector<Chip> collect_chips(const Host& host, Nanos wanted, Denied& denied, 
   const auto top = host.root.path("/sys/class/hwmon");
   for (const auto& entry : list_dir(top)) {
     const auto hwmon = top / entry;
-    auto name = text_of(hwmon / "name");
-    if (name.empty()) name = text_of(hwmon / "device" / "name");
+    auto name = short_text(hwmon / "name");
+    if (name.empty()) name = short_text(hwmon / "device" / "name");
     if (has_own_backend(name)) continue;
     auto attributes = name.empty() ? std::vector<Attribute>{} : attributes_of(hwmon, name, denied, out);
     if (attributes.empty()) continue;

@@ -60,7 +60,7 @@ class Freshness {
 // DCMI's momentary power and, where the controller forms one, its rolling mean.
 class DcmiSensor final : public Sensor {
  public:
-  DcmiSensor(SensorInfo info, std::shared_ptr<Clock> clock, std::shared_ptr<Link> link)
+  DcmiSensor(SensorInfo info, std::shared_ptr<Clock> clock, std::shared_ptr<IpmiLink> link)
       : Sensor(std::move(info)), clock_(std::move(clock)), link_(std::move(link)) {}
 
   Result<void> read(Readings& out) override {
@@ -81,7 +81,7 @@ class DcmiSensor final : public Sensor {
 
  private:
   std::shared_ptr<Clock> clock_;
-  std::shared_ptr<Link> link_;
+  std::shared_ptr<IpmiLink> link_;
   Freshness freshness_{"DCMI power"};
   bool active_ = true;
 };
@@ -97,7 +97,7 @@ constexpr std::array<NodeManagerPart, 3> kNodeManagerParts{{{0, "nm_node_power_w
 
 class NodeManagerSensor final : public Sensor {
  public:
-  NodeManagerSensor(SensorInfo info, std::shared_ptr<Clock> clock, std::shared_ptr<Link> link, std::uint8_t channel,
+  NodeManagerSensor(SensorInfo info, std::shared_ptr<Clock> clock, std::shared_ptr<IpmiLink> link, std::uint8_t channel,
                     std::vector<std::uint8_t> domains)
       : Sensor(std::move(info)), clock_(std::move(clock)), link_(std::move(link)), channel_(channel) {
     for (std::size_t i = 0; i < domains.size(); ++i) {
@@ -124,7 +124,7 @@ class NodeManagerSensor final : public Sensor {
     return {};
   }
 
-  static Result<PowerStatistics> ask(Link& link, std::uint8_t channel, std::uint8_t domain) {
+  static Result<PowerStatistics> ask(IpmiLink& link, std::uint8_t channel, std::uint8_t domain) {
     const auto response = link.send_bridged(node_manager_command(domain), channel);
     if (!response) return tl::unexpected(response.error());
     return parse_node_manager(*response);
@@ -132,7 +132,7 @@ class NodeManagerSensor final : public Sensor {
 
  private:
   std::shared_ptr<Clock> clock_;
-  std::shared_ptr<Link> link_;
+  std::shared_ptr<IpmiLink> link_;
   std::uint8_t channel_;
   std::vector<std::uint8_t> domains_;
   std::vector<Freshness> freshness_;
@@ -158,7 +158,7 @@ class ControllerClock {
 // Lenovo's energy FIFO: a counter of joules, or the mean power of the newer form. Rows carry the controller's time.
 class XccEnergySensor final : public Sensor {
  public:
-  XccEnergySensor(SensorInfo info, std::shared_ptr<Clock> clock, std::shared_ptr<Link> link)
+  XccEnergySensor(SensorInfo info, std::shared_ptr<Clock> clock, std::shared_ptr<IpmiLink> link)
       : Sensor(std::move(info)), clock_(std::move(clock)), link_(std::move(link)) {}
 
   Result<void> read(Readings& out) override {
@@ -181,7 +181,7 @@ class XccEnergySensor final : public Sensor {
 
  private:
   std::shared_ptr<Clock> clock_;
-  std::shared_ptr<Link> link_;
+  std::shared_ptr<IpmiLink> link_;
   StandstillWatch watch_{"the time stamp of XCC energy"};
   ControllerClock times_;
   std::optional<double> last_stamp_s_;
@@ -189,7 +189,7 @@ class XccEnergySensor final : public Sensor {
 
 class XccPowerSensor final : public Sensor {
  public:
-  XccPowerSensor(SensorInfo info, std::shared_ptr<Clock> clock, std::shared_ptr<Link> link)
+  XccPowerSensor(SensorInfo info, std::shared_ptr<Clock> clock, std::shared_ptr<IpmiLink> link)
       : Sensor(std::move(info)), clock_(std::move(clock)), link_(std::move(link)) {}
 
   Result<void> read(Readings& out) override {
@@ -211,7 +211,7 @@ class XccPowerSensor final : public Sensor {
 
  private:
   std::shared_ptr<Clock> clock_;
-  std::shared_ptr<Link> link_;
+  std::shared_ptr<IpmiLink> link_;
   StandstillWatch watch_{"XCC power"};
 };
 
@@ -226,7 +226,7 @@ class Finder {
     auto target = target_of();
     if (!target) return;
     where_ = target->host.empty() ? target->device : "the controller " + target->host;
-    auto link = Link::create(host_, std::move(*target));
+    auto link = IpmiLink::create(host_, std::move(*target));
     if (!link) return absent("ipmi", "node power", link.error());
     link_ = *link;
     const auto id = link_->send(device_id_command());
@@ -372,7 +372,7 @@ class Finder {
   const Host& host_;
   const DiscoverOptions& options_;
   Discovery& out_;
-  std::shared_ptr<Link> link_;
+  std::shared_ptr<IpmiLink> link_;
   std::string where_;
   bool lan_ = false;
 };

@@ -19,7 +19,7 @@ constexpr std::array<std::uint8_t, 2> kCipherSuites{17, 3};
 
 }  // namespace
 
-struct Link::Api {
+struct IpmiLink::Api {
   std::shared_ptr<Library> library;
   void* (*create)();
   void (*destroy)(void*);
@@ -35,7 +35,7 @@ struct Link::Api {
                   const void* request, unsigned request_length, void* response, unsigned response_length);
 };
 
-Result<std::shared_ptr<Link>> Link::create(const Host& host, Target target) {
+Result<std::shared_ptr<IpmiLink>> IpmiLink::create(const Host& host, Target target) {
   auto library = host.load("libfreeipmi.so.17");
   if (!library) library = host.load("libfreeipmi.so");
   const char* remedy = "install it (Debian: apt install libfreeipmi17)";
@@ -51,18 +51,18 @@ Result<std::shared_ptr<Link>> Link::create(const Host& host, Target target) {
                    find(api->open_lan, "ipmi_ctx_open_outofband_2_0") && find(api->raw, "ipmi_cmd_raw") &&
                    find(api->raw_ipmb, "ipmi_cmd_raw_ipmb");
   if (!all) return fail(ErrorCode::unsupported, "libfreeipmi lacks the raw commands", "install FreeIPMI 1.6 or newer");
-  return std::shared_ptr<Link>(new Link(std::move(api), std::move(target)));
+  return std::shared_ptr<IpmiLink>(new IpmiLink(std::move(api), std::move(target)));
 }
 
-Link::Link(std::shared_ptr<Api> api, Target target) : api_(std::move(api)), target_(std::move(target)) {}
-Link::~Link() { close(); }
+IpmiLink::IpmiLink(std::shared_ptr<Api> api, Target target) : api_(std::move(api)), target_(std::move(target)) {}
+IpmiLink::~IpmiLink() { close(); }
 
-void Link::close() {
+void IpmiLink::close() {
   if (context_) api_->destroy(context_);
   context_ = nullptr;
 }
 
-tl::unexpected<Error> Link::failure(const char* what) {
+tl::unexpected<Error> IpmiLink::failure(const char* what) {
   const char* reason = context_ ? api_->message(context_) : "out of memory";
   const std::string text = lower(reason ? reason : "");
   const auto has = [&](std::string_view word) { return text.find(word) != std::string::npos; };
@@ -81,7 +81,7 @@ tl::unexpected<Error> Link::failure(const char* what) {
   return tl::unexpected(std::move(error));
 }
 
-Result<void> Link::open() {
+Result<void> IpmiLink::open() {
   if (context_) return {};
   const auto begin = [&] { return (context_ = api_->create()) != nullptr; };
   if (!begin()) return failure("cannot open");
@@ -103,7 +103,7 @@ Result<void> Link::open() {
   return {};
 }
 
-Result<Bytes> Link::exchange(const Command& command, const std::uint8_t* channel) {
+Result<Bytes> IpmiLink::exchange(const Command& command, const std::uint8_t* channel) {
   std::lock_guard lock(mutex_);
   if (auto opened = open(); !opened) return tl::unexpected(opened.error());
   Bytes response(256);
@@ -116,7 +116,9 @@ Result<Bytes> Link::exchange(const Command& command, const std::uint8_t* channel
   return response;
 }
 
-Result<Bytes> Link::send(const Command& command) { return exchange(command, nullptr); }
-Result<Bytes> Link::send_bridged(const Command& command, std::uint8_t channel) { return exchange(command, &channel); }
+Result<Bytes> IpmiLink::send(const Command& command) { return exchange(command, nullptr); }
+Result<Bytes> IpmiLink::send_bridged(const Command& command, std::uint8_t channel) {
+  return exchange(command, &channel);
+}
 
 }  // namespace ergometer::ipmi

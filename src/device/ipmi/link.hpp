@@ -1,5 +1,5 @@
-// Link: the way to one management controller through FreeIPMI, which is loaded only when it is wanted. Used by the ipmi
-// sensors alone; everything else sees bytes.
+// IpmiLink: the way to one management controller through FreeIPMI, which is loaded only when it is wanted. Used by the
+// ipmi sensors alone; everything else sees bytes.
 #pragma once
 
 #include <memory>
@@ -18,14 +18,14 @@ struct Target {
 };
 
 // Several sensors share one; commands go one after the other, as the controller takes them anyway.
-class Link {
+class IpmiLink {
  public:
   // Loads libfreeipmi; the session is opened by the first command and anew after any failure.
   // Errors: not_found, with the package to install.
-  static Result<std::shared_ptr<Link>> create(const Host& host, Target target);
-  ~Link();
-  Link(const Link&) = delete;
-  Link& operator=(const Link&) = delete;
+  static Result<std::shared_ptr<IpmiLink>> create(const Host& host, Target target);
+  ~IpmiLink();
+  IpmiLink(const IpmiLink&) = delete;
+  IpmiLink& operator=(const IpmiLink&) = delete;
 
   // Over LAN a command ends after 4 s at the latest; in band FreeIPMI waits as long as the kernel does.
   // Errors: permission_denied (account, device file), timeout, unavailable.
@@ -35,7 +35,7 @@ class Link {
 
  private:
   struct Api;
-  Link(std::shared_ptr<Api> api, Target target);
+  IpmiLink(std::shared_ptr<Api> api, Target target);
   Result<Bytes> exchange(const Command& command, const std::uint8_t* channel);
   Result<void> open();
   void close();

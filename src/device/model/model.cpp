@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kIdleShare = 0.3;  // of the TDP that an idle processor draws; 0.1 to 0.5 on real machines
 constexpr double kWattsPerCpu = 5;  // TDP of a logical CPU where nobody gave one
-constexpr std::size_t kMaxBytes = 4 << 20;
+constexpr std::size_t kMaxStatBytes = 4 << 20;
 
 bool measures_processor(const Sensor& sensor) {
   return std::ranges::any_of(sensor.info().channels, [](const Channel& c) {
@@ -68,7 +68,7 @@ class ModelSensor final : public Sensor {
       : Sensor(std::move(info)),
         clock_(host.clock),
         basis_(std::move(basis)),
-        stat_(host.root.path("/proc/stat"), kMaxBytes) {
+        stat_(host.root.path("/proc/stat"), kMaxStatBytes) {
     if (basis_.quota && !cgroup_cpu.empty()) cgroup_.emplace(cgroup_cpu);
   }
 

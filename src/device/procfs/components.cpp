@@ -10,11 +10,6 @@ namespace ergometer {
 namespace {
 namespace fs = std::filesystem;
 
-std::string short_text(const fs::path& file) {
-  const auto text = read_file(file, 4096);
-  return text ? std::string(trim(*text).substr(0, 128)) : std::string();
-}
-
 bool has(const fs::path& path) {
   std::error_code ec;
   return fs::exists(path, ec);

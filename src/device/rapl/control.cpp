@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace rapl;
 
-constexpr double kMicro = 1e6;
+constexpr double kMicrowatts = 1e6;
 // Limits are kept in the processor's power unit, at most 1/8 W (power unit field of MSR 0x606).
 constexpr double kUnit = 0.125;
 
@@ -25,15 +25,10 @@ struct LimitFile {
 };
 constexpr std::array<LimitFile, 2> kLimits{{{"long_term", "power"}, {"short_term", "short-power"}}};
 
-std::string text_of(const fs::path& file) {
-  const auto text = read_file(file, 4096);
-  return text ? std::string(trim(*text)) : std::string();
-}
-
 // The number I of constraint_I_name that holds `name`.
 std::optional<int> constraint_number(const fs::path& folder, std::string_view name) {
   for (int i = 0; i < 3; ++i)
-    if (text_of(folder / fmt::format("constraint_{}_name", i)) == name) return i;
+    if (trimmed_text(folder / fmt::format("constraint_{}_name", i)) == name) return i;
   return std::nullopt;
 }
 
@@ -43,11 +38,11 @@ Result<ControlValue> lowest_enabled(const std::vector<fs::path>& zones, const ch
   std::optional<double> lowest;
   for (const auto& zone : zones) {
     const auto number = constraint_number(zone, constraint);
-    if (!number || text_of(zone / "enabled") == "0") continue;
-    const auto watts = file_number(zone / fmt::format("constraint_{}_power_limit_uw", *number), kMicro);
+    if (!number || trimmed_text(zone / "enabled") == "0") continue;
+    const auto watts = file_number(zone / fmt::format("constraint_{}_power_limit_uw", *number), kMicrowatts);
     if (watts && (!lowest || *watts < *lowest)) lowest = watts;
   }
-  if (!lowest) lowest = file_number(own, kMicro);
+  if (!lowest) lowest = file_number(own, kMicrowatts);
   if (!lowest) return fail(ErrorCode::unavailable, own.string() + " has no limit now");
   return ControlValue(Watts(*lowest));
 }
@@ -57,7 +52,7 @@ void add_limit(const ZoneFolder& zone, const std::string& prefix, const LimitFil
   const auto number = constraint_number(zone.folder, limit.constraint);
   if (!number) return;
   const auto file = zone.folder / fmt::format("constraint_{}_power_limit_uw", *number);
-  if (!file_number(file, kMicro)) return;
+  if (!file_number(file, kMicrowatts)) return;
   ControlInfo info;
   info.name = prefix + limit.knob;
   info.backend = "rapl";
@@ -65,17 +60,17 @@ void add_limit(const ZoneFolder& zone, const std::string& prefix, const LimitFil
   info.device_name = zone.name;
   info.resolution = kUnit;
   info.rank = 4;
-  const auto low = file_number(zone.folder / fmt::format("constraint_{}_min_power_uw", *number), kMicro);
-  const auto high = file_number(zone.folder / fmt::format("constraint_{}_max_power_uw", *number), kMicro);
+  const auto low = file_number(zone.folder / fmt::format("constraint_{}_min_power_uw", *number), kMicrowatts);
+  const auto high = file_number(zone.folder / fmt::format("constraint_{}_max_power_uw", *number), kMicrowatts);
   info.lowest = Watts(low.value_or(0) > 0 ? *low : 1);
   // Firmware may have set more than the maximum that the kernel names.
-  if (high && *high > 0) info.highest = Watts(std::max(*high, file_number(file, kMicro).value_or(0)));
+  if (high && *high > 0) info.highest = Watts(std::max(*high, file_number(file, kMicrowatts).value_or(0)));
   // The maximum of the long-term limit is the processor's thermal design power, with which it starts.
   if (std::string_view(limit.knob) == "power" && info.highest) info.default_value = Watts(*high);
   if (can_enable) info.needs.emplace_back(prefix + "enabled", std::string("on"));
   const char* constraint = limit.constraint;
   out.controls.push_back(std::make_shared<FileControl>(
-      std::move(info), file, FileFormat{kMicro},
+      std::move(info), file, FileFormat{kMicrowatts},
       [of_domain, constraint, file] { return lowest_enabled(of_domain, constraint, file); }));
 }
 

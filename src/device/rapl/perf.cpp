@@ -29,7 +29,7 @@ constexpr std::array<std::pair<std::string_view, Kind>, 5> kEvents{{{"energy-pkg
                                                                     {"energy-psys", Kind::psys}}};
 
 // "event=0x02": the form that this PMU uses; anything else is not understood.
-std::optional<std::uint64_t> parse_config(std::string_view text) {
+std::optional<std::uint64_t> event_config(std::string_view text) {
   text = trim(text);
   if (!text.starts_with("event=0x")) return std::nullopt;
   text.remove_prefix(8);
@@ -43,7 +43,7 @@ Result<PerfEvent> read_event(const HostRoot& root, std::string_view name, Kind k
   const auto file = std::string(kPmu) + "events/" + std::string(name);
   const auto config_text = read_file(root.path(file), 4096);
   if (!config_text) return tl::unexpected(config_text.error());
-  const auto config = parse_config(*config_text);
+  const auto config = event_config(*config_text);
   const auto scale_text = read_file(root.path(file + ".scale"), 4096);
   const double scale = scale_text ? parse_double(*scale_text).value_or(0) : 0;
   const auto unit = read_file(root.path(file + ".unit"), 4096);

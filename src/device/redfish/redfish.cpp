@@ -11,7 +11,7 @@ namespace {
 using namespace redfish;
 using namespace std::chrono_literals;
 
-constexpr Nanos kInterval = 1s;
+constexpr Nanos kPollInterval = 1s;
 constexpr Nanos kLimit = 5s;          // for one answer
 constexpr Nanos kFirstPatience = 4s;  // in discovery
 
@@ -94,7 +94,7 @@ void discover_redfish(const Host& host, const DiscoverOptions& options, Discover
 
   SensorInfo info;
   info.name = info.interface = "redfish";
-  info.interval = kInterval;
+  info.interval = kPollInterval;
   info.note = fmt::format("{}{}{}: {}", target, controller->chassis().empty() ? "" : ", chassis ",
                           controller->chassis(), words_of(controller->source()));
   if (first.power_w) info.channels.push_back(node_power_channel("redfish_power_w", target, info.note));

@@ -19,11 +19,6 @@ constexpr Nanos kReadLimit = 10s;     // of a tool, while measuring
 // A question costs slurmctld a message, so no node asks more often.
 constexpr Nanos kShortestInterval = 10s;
 
-std::string variable(const Environment& environment, const char* name) {
-  const auto it = environment.find(name);
-  return it == environment.end() ? std::string() : it->second;
-}
-
 // What is asked on each read.
 struct Questions {
   Environment environment;
@@ -99,7 +94,7 @@ Channel slurm_channel(std::string column, const Config& config, Scope scope) {
 
 void discover_slurm(const Host& host, const DiscoverOptions& options, Discovery& out) {
   const bool asked = std::ranges::find(options.only, "slurm") != options.only.end();
-  const auto job = variable(options.environment, "SLURM_JOB_ID");
+  const auto job = value_of(options.environment, "SLURM_JOB_ID");
   if (job.empty() && !asked) return;
   const auto absent = [&](const Error& error) { meter_absent(out, "slurm", "energy by Slurm", error, asked); };
   Questions questions{options.environment, {}, {}};
@@ -113,8 +108,8 @@ void discover_slurm(const Host& host, const DiscoverOptions& options, Discovery&
   SensorInfo info;
   info.name = info.interface = "slurm";
   info.interval = std::max(kShortestInterval, from_seconds(std::min(config.node_period_s.value_or(30), 3600.0)));
-  auto node = variable(options.environment, "SLURMD_NODENAME");
-  if (node.empty()) node = variable(options.environment, "HOSTNAME");
+  auto node = value_of(options.environment, "SLURMD_NODENAME");
+  if (node.empty()) node = value_of(options.environment, "HOSTNAME");
   if (!node.empty()) {
     questions.node = {"scontrol", "show", "node", node, "-o"};
     const auto answer = questions.ask_node(kLookLimit);
@@ -123,7 +118,7 @@ void discover_slurm(const Host& host, const DiscoverOptions& options, Discovery&
     if (info.channels.empty()) questions.node.clear();
   }
   if (!job.empty()) {
-    const auto step = variable(options.environment, "SLURM_STEP_ID");
+    const auto step = value_of(options.environment, "SLURM_STEP_ID");
     // Steps of one node overlap, so only the one that we are in is asked. It has no energy yet when it begins.
     questions.step = {
         "sstat", "-n", "-P", "-j", job + "." + (step.empty() ? "batch" : step), "-o", "ConsumedEnergyRaw"};
