@@ -1,6 +1,6 @@
 // A figure: a title that says what it shows, the chart, its words for who cannot see it, its table, and downloads.
 import {echarts} from "./charts.js";
-import {csv, download, fileName, h} from "./dom.js";
+import {append, csv, download, fileName, h} from "./dom.js";
 import * as theme from "./theme.js";
 
 const figures = [];
@@ -129,14 +129,31 @@ export function choice(label, options, chosen, onchange) {
   return h("label", {class: "choice"}, h("span", {}, label), select);
 }
 
-// Draws the first figure at once and the others one after another, so that the page can be read meanwhile.
-export function drawAll(done) {
-  const next = (i) => {
-    if (i >= figures.length) return done();
-    figures[i].draw();
-    setTimeout(() => next(i + 1), 0);
+// A section whose pieces are made one after another: parts for buildPage. `make` gives the section with its first piece.
+export function sectionParts(make, ...pieces) {
+  let element = null;
+  return pieces.map((piece, i) => () => {
+    if (i > 0) return append(element, [piece()]);
+    return (element = make(piece()));
+  });
+}
+
+// Makes the page part by part, and each figure as soon as its part is there. Up to the first figure that is done at once, the rest
+// in tasks of its own, so that the page can be read and scrolled meanwhile. A part gives an element, or nothing.
+export function buildPage(root, parts, done, failed) {
+  let drawn = 0, made = 0;
+  const step = () => {
+    try {
+      do {
+        if (drawn < figures.length) figures[drawn++].draw();
+        else if (made < parts.length) append(root, [parts[made++]()]);
+        else return done();
+      } while (drawn === 0);
+    } catch (error) {
+      return failed(error);
+    }
+    setTimeout(step, 0);
   };
-  next(0);
   theme.onChange(() => figures.forEach((figure) => figure.draw()));
   let waiting = 0;
   addEventListener("resize", () => {
@@ -144,4 +161,5 @@ export function drawAll(done) {
     waiting = setTimeout(() => figures.forEach((figure) => figure.fit()), 120);
   });
   addEventListener("beforeprint", () => figures.forEach((figure) => figure.draw()));
+  step();
 }

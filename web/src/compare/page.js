@@ -1,4 +1,4 @@
-// The page of a comparison: two or more runs against the first of them.
+// The page of a comparison, as parts: two or more runs against the first of them.
 import {Figure, makeTable, tip} from "../figure.js";
 import {h, name} from "../dom.js";
 import {axisUnit, count, duration, energy, known, MISSING, percent, tick, withUnit} from "../format.js";
@@ -13,10 +13,10 @@ export function comparisonPage(data) {
   const {runs, comparisons, caveats} = data.comparison;
   const told = runs.some((r) => known(r.energy_j));
   return [
-    hero(runs, comparisons),
-    section("Energy and time", told ? energyFigure(runs) : h("div", {class: "card absent"}, h("h3", {}, "Energy by run"), h("p", {}, "No run of these has a measured energy.")), comparisons.length ? differenceFigure(runs, comparisons) : null),
-    section("All numbers", runTable(runs), comparisonTable(runs, comparisons)),
-    section("Warnings", caveats.length ? h("div", {class: "card"}, h("ul", {class: "warnings"}, caveats.map((text) => h("li", {}, h("b", {}, name(text)))))) : h("div", {class: "card"}, h("p", {class: "good"}, "No warnings."))),
+    () => hero(runs, comparisons),
+    () => section("Energy and time", told ? energyFigure(runs) : h("div", {class: "card absent"}, h("h3", {}, "Energy by run"), h("p", {}, "No run of these has a measured energy.")), comparisons.length ? differenceFigure(runs, comparisons) : null),
+    () => section("All numbers", runTable(runs), comparisonTable(runs, comparisons)),
+    () => section("Warnings", caveats.length ? h("div", {class: "card"}, h("ul", {class: "warnings"}, caveats.map((text) => h("li", {}, h("b", {}, name(text)))))) : h("div", {class: "card"}, h("p", {class: "good"}, "No warnings."))),
   ];
 }
 

@@ -1,5 +1,6 @@
-// The page of a run.
+// The page of a run, as parts that are made one after another.
 import {h} from "../dom.js";
+import {sectionParts} from "../figure.js";
 import {activityFigure} from "./activity.js";
 import {compositionFigure, machines} from "./composition.js";
 import {epochFigure} from "./epochs.js";
@@ -11,13 +12,13 @@ import {domainTable, events, provenance, regionTable, section, warnings} from ".
 
 export function runPage(data) {
   const serious = data.summary.warnings.length > 0;
-  const attention = serious ? section("Warnings", warnings(data.summary.warnings)) : null;
   return [
-    runHero(data),
-    section("Power and energy", powerFigure(data), h("div", {class: "pair"}, epochFigure(data), compositionFigure(data)), domainTable(data), regionTable(data)),
-    section("Utilisation and memory", levelFigures(data), h("div", {class: "pair"}, spreadFigure(data), activityFigure(data))),
-    attention,
-    section("Machine", h("div", {class: "card machines"}, machines(data).length ? machines(data) : h("p", {}, "This run does not say on which machine it was made."))),
-    section("Provenance", provenance(data), events(data), serious ? null : warnings([])),
+    () => runHero(data),
+    ...sectionParts((figure) => section("Power and energy", figure),
+      () => powerFigure(data), () => h("div", {class: "pair"}, epochFigure(data), compositionFigure(data)), () => domainTable(data), () => regionTable(data)),
+    ...sectionParts((figures) => section("Utilisation and memory", figures), () => levelFigures(data), () => h("div", {class: "pair"}, spreadFigure(data), activityFigure(data))),
+    () => (serious ? section("Warnings", warnings(data.summary.warnings)) : null),
+    () => section("Machine", h("div", {class: "card machines"}, machines(data).length ? machines(data) : h("p", {}, "This run does not say on which machine it was made."))),
+    () => section("Provenance", provenance(data), events(data), serious ? null : warnings([])),
   ];
 }

@@ -6,7 +6,8 @@ import * as theme from "../theme.js";
 import {domainTitle, METHODS, paletteOf} from "./names.js";
 
 const SELECTED = 10;   // lines shown at first; the others wait in the legend
-const BUCKETS = 700;   // of one line on the screen
+const BUCKETS = 700;   // of one line on the screen; of several lines fewer each, since drawing costs by the point
+const ALL_BUCKETS = 4000, LEAST_BUCKETS = 250;
 const MARKS = 300;
 
 export function powerFigure(data) {
@@ -46,6 +47,8 @@ export function powerFigure(data) {
   });
   return figure.element;
 }
+
+const bucketsOf = (lines) => Math.min(BUCKETS, Math.max(LEAST_BUCKETS, Math.round(ALL_BUCKETS / Math.min(lines.length, SELECTED))));
 
 function missingPower(data) {
   if (data.series.length) return "No sensor of this run told power or energy, so there is no power to draw.";
@@ -117,7 +120,7 @@ function option({lines, lanes, throttles, from, to, state, data}) {
   const below = lanes.height;
   const selected = Object.fromEntries(lines.map((s, i) => [s.title, i < SELECTED]));
   const legend = {data: lines.map((s) => s.title), selected};
-  const series = lines.map((s, i) => line(s, i, view(unpack(s), state.from, state.to, BUCKETS)));
+  const series = lines.map((s, i) => line(s, i, view(unpack(s), state.from, state.to, bucketsOf(lines))));
   const first = series[0];
   first.markArea = {silent: true, data: bands(data), itemStyle: {color: g.band}, label: {show: false}};
   const marks = throttleSeries(throttles, lines);
@@ -224,7 +227,7 @@ function rezoom(chart, lines, from, to, state) {
   const zoom = chart.getOption().dataZoom[0];
   state.from = from + (to - from) * zoom.start / 100;
   state.to = from + (to - from) * zoom.end / 100;
-  chart.setOption({xAxis: [timeLabels(state)], series: lines.map((s, i) => ({id: `power-${i}`, data: view(unpack(s), state.from, state.to, BUCKETS)}))}, {lazyUpdate: true});
+  chart.setOption({xAxis: [timeLabels(state)], series: lines.map((s, i) => ({id: `power-${i}`, data: view(unpack(s), state.from, state.to, bucketsOf(lines))}))}, {lazyUpdate: true});
 }
 
 // The CSV has the points of the figure, not the few rows of its table.
