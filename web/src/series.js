@@ -3,9 +3,10 @@
 // [[seconds, value or null], ...]; null marks a gap.
 export function unpack(series) {
   if (series.points) return series.points;
-  let at = 0;
-  series.points = series.t.map((step, i) => [(at += step) * series.t_step_s, series.v[i]]);
-  return series.points;
+  const {t, v, t_step_s: step_s} = series;
+  const points = new Array(t.length);
+  for (let i = 0, at = 0; i < t.length; ++i) points[i] = [(at += t[i]) * step_s, v[i]];
+  return (series.points = points);
 }
 
 // Of the points between `from` and `to` (and one on either side) the lowest and the highest of each of `buckets` equal parts
@@ -25,8 +26,8 @@ export function view(points, from, to, buckets) {
     low = high = null;
   };
   for (let i = first; i < last; ++i) {
-    const [t, v] = points[i];
-    const number = Math.floor((t - from) / width);
+    const v = points[i][1];
+    const number = Math.floor((points[i][0] - from) / width);
     if (number !== bucket || v === null) {
       close();
       bucket = number;
