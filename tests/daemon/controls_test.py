@@ -113,7 +113,7 @@ class Controls(UsersTest):
             {"name": "cpu/0/governor", "backend": "cpufreq", "device_id": "policy0", "values": ["performance"]}]})
         refused = self.say(lease)[1]["error"]
         self.assertEqual(refused["code"], "exists")
-        self.assertIn("control set -- sleep 600", refused["message"])
+        self.assertIn("control set -- sleep 600, through ergometerd", refused["message"])
         # And by the node's lock, root too.
         root = subprocess.run([TOOL, "control", "set", "gpu/0/power=200W", "--", "true"], env=self.env | self.machine.env,
                               capture_output=True, text=True, timeout=60)
@@ -166,6 +166,22 @@ class Controls(UsersTest):
         self.assertEqual(self.machine.gpus()[0]["limit_mw"], 200000)
         refused = self.user_tool("control", "set", "gpu/power=250W", "--", "true")
         self.assertIn("ergometer control restore", refused.stderr)
+
+    def test_what_a_dead_program_of_roots_left_is_not_the_daemons(self):
+        tool = subprocess.Popen([TOOL, "control", "set", "gpu/0/power=200W", "--", "sleep", "600"], env=self.env | self.machine.env,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        self.assertTrue(wait_until(lambda: self.machine.gpus()[0]["limit_mw"] == 200000 and self.machine.guardians()))
+        for pid in self.machine.guardians():
+            os.kill(pid, signal.SIGKILL)
+        os.killpg(tool.pid, signal.SIGKILL)
+        tool.wait()
+        self.assertTrue(wait_until(lambda: not self.machine.guardians()))
+        self.start_daemon()
+        self.assertTrue(wait_until(lambda: "which did not restore: gpu/0/power 200 W" in self.log()), self.log())
+        self.assertEqual(self.machine.gpus()[0]["limit_mw"], 200000)
+        restored = subprocess.run([TOOL, "control", "restore"], env=self.env | self.machine.env, capture_output=True, text=True, timeout=60)
+        self.assertIn("1 restored", restored.stdout + restored.stderr)
+        self.assertEqual(self.machine.gpus()[0]["limit_mw"], 300000)
 
     def test_a_stopped_daemon_restores(self):
         daemon = self.start_daemon()
