@@ -163,6 +163,10 @@ std::string format_time(std::int64_t seconds) {
   return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", year, month, day, rest / 3600, rest / 60 % 60, rest % 60);
 }
 
+std::string short_number(double value) {
+  return std::abs(value) < 99.95 ? fmt::format("{:.3g}", value) : fmt::format("{:.0f}", value);
+}
+
 std::string nearest(std::string_view name, const std::vector<std::string>& names) {
   std::string best;
   std::size_t least = static_cast<std::size_t>(-1);

@@ -23,6 +23,9 @@ namespace ergometer::workload {
 // "2019-01-31 23:00:00", UTC.
 [[nodiscard]] std::string format_time(std::int64_t seconds);
 
+// For people: three significant digits, and whole from 100 on; a small value never reads as 0.
+[[nodiscard]] std::string short_number(double value);
+
 // The name with the smallest edit distance, letter case aside; "" of none.
 [[nodiscard]] std::string nearest(std::string_view name, const std::vector<std::string>& names);
 

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "core/latency.hpp"
+#include "core/text.hpp"
 #include "engine/batch_work.hpp"
 #include "engine/checkpoint.hpp"
 #include "engine/pass.hpp"
@@ -128,10 +129,10 @@ void print(const Workload& workload, const InferOptions& options, const InferRep
            const torch::Device& device, Console console) {
   const double rate = static_cast<double>(report.samples) / seconds;
   const std::string tokens = report.tokens > 0
-                                 ? fmt::format(", {:.0f} tokens/s", static_cast<double>(report.tokens) / seconds)
+                                 ? fmt::format(", {} tokens/s", short_number(static_cast<double>(report.tokens) / seconds))
                                  : std::string();
-  console.out << fmt::format("{} on {}: {} {} in {:.1f} s, {:.0f} {}/s{}; batch of {}: {}\n", workload.name,
-                             describe(options, device), report.samples, workload.unit, seconds, rate, workload.unit,
+  console.out << fmt::format("{} on {}: {} {} in {} s, {} {}/s{}; batch of {}: {}\n", workload.name,
+                             describe(options, device), report.samples, workload.unit, short_number(seconds), short_number(rate), workload.unit,
                              tokens, options.data.batch, describe_latency(report.latencies));
   if (report.loss) {
     const std::string accuracy =

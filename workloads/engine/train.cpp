@@ -4,6 +4,7 @@
 
 #include <ostream>
 
+#include "core/text.hpp"
 #include "engine/session.hpp"
 #include "engine/trainer.hpp"
 #include "ergometer/region.hpp"
@@ -55,12 +56,12 @@ void print_epoch(std::int64_t number, std::int64_t epochs, const EpochReport& re
   }
   if (report.tokens > 0) {
     const double tokens = static_cast<double>(report.tokens) / static_cast<double>(report.samples);
-    line += fmt::format(", {:.0f} tokens/s", tokens * report.samples_per_second);
+    line += fmt::format(", {} tokens/s", short_number(tokens * report.samples_per_second));
   }
-  line += fmt::format(", {:.0f} samples/s", report.samples_per_second);
+  line += fmt::format(", {} samples/s", short_number(report.samples_per_second));
   if (report.data_wait_share > kToldWait)
     line += fmt::format(" ({:.0f} % waiting for data)", report.data_wait_share * 100);
-  console.out << line << fmt::format(", {:.1f} s\n", report.seconds) << std::flush;
+  console.out << line << fmt::format(", {} s\n", short_number(report.seconds)) << std::flush;
   if (report.skipped > 0) {
     console.notes << fmt::format("note: epoch {}: {} samples could not be read and do not count\n", number,
                                  report.skipped);

@@ -18,6 +18,15 @@ TEST(WorkloadText, NumbersAreWholeTexts) {
   EXPECT_EQ(parse_integer("7.0"), std::nullopt);
 }
 
+TEST(WorkloadText, ASmallNumberNeverReadsAsNought) {
+  EXPECT_EQ(short_number(0.04834), "0.0483");
+  EXPECT_EQ(short_number(0.2815), "0.282");
+  EXPECT_EQ(short_number(10.21), "10.2");
+  EXPECT_EQ(short_number(99.96), "100");
+  EXPECT_EQ(short_number(172005.4), "172005");
+  EXPECT_EQ(short_number(0), "0");
+}
+
 TEST(WorkloadText, TimesAndBack) {
   EXPECT_EQ(parse_time("1970-01-01 00:00:00"), 0);
   EXPECT_EQ(parse_time("2019-01-31 23:00:00"), 1548975600);
