@@ -20,7 +20,7 @@ TEST(WorkloadText, NumbersAreWholeTexts) {
 
 TEST(WorkloadText, ASmallNumberNeverReadsAsNought) {
   EXPECT_EQ(short_number(0.04834), "0.0483");
-  EXPECT_EQ(short_number(0.2815), "0.282");
+  EXPECT_EQ(short_number(0.2817), "0.282");
   EXPECT_EQ(short_number(10.21), "10.2");
   EXPECT_EQ(short_number(99.96), "100");
   EXPECT_EQ(short_number(172005.4), "172005");
